@@ -1,0 +1,67 @@
+# Each target sets up what it needs in .venv; the second run finds it there.
+# Another interpreter: make test PYTHON=python3.13
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+
+# At most this many test processes, and never more than there are cores.
+MAX_PROCESSES ?= 4
+
+# Nothing of the caller's Python environment may leak into ours.
+unexport PYTHONPATH PYTHONHOME PYTHONSTARTUP PYTHONWARNINGS VIRTUAL_ENV CONDA_PREFIX
+unexport ISPLITLBI_BACKEND NUMBA_DISABLE_JIT
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help setup demo test lint bench clean
+
+help:  ## say what there is
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' \
+		| awk -F '\t' '{ printf "  make %-8s %s\n", $$1, $$2 }'
+
+setup: $(VENV)/.ready-dev  ## install everything a developer needs into .venv
+
+demo: $(VENV)/.ready-core  ## simulate a study, fit it, print what was found
+	$(BIN)/isplitlbi demo
+
+test: $(VENV)/.ready-test  ## all tests with coverage, then the backend tests without compilation
+	$(BIN)/python -m pytest -n auto --maxprocesses $(MAX_PROCESSES) --cov --cov-report=term
+	ISPLITLBI_BACKEND=numpy $(BIN)/python -m pytest -m backend -q \
+		-n auto --maxprocesses $(MAX_PROCESSES)
+
+lint: $(VENV)/.ready-lint  ## ruff (lint and format) and mypy
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: $(VENV)/.ready-bench  ## run every script of benchmarks/, one after another
+	@set -e; for script in benchmarks/*.py; do \
+		if [ ! -e "$$script" ]; then echo "There are no scripts in benchmarks/ yet."; exit 1; fi; \
+		echo "== $$script"; $(BIN)/python "$$script"; \
+	done
+
+clean:  ## remove .venv and everything that was built or cached
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -f .coverage .coverage.*
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(VENV)/.created:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+		echo "isplitlbi needs Python 3.11 or newer, but '$(PYTHON)' is $$($(PYTHON) --version 2>&1)." \
+			"Name another one: make PYTHON=python3.12 ..." >&2; exit 1; }
+	$(PYTHON) -m venv --clear $(VENV)
+	@touch $@
+
+# One stamp per set of dependencies. A changed pyproject.toml makes them all out of date.
+$(VENV)/.ready-core: $(VENV)/.created pyproject.toml
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	@touch $@
+
+$(VENV)/.ready-dev: $(VENV)/.created pyproject.toml
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $(foreach set,core test lint bench dev,$(VENV)/.ready-$(set))
+
+$(VENV)/.ready-%: $(VENV)/.created pyproject.toml
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[$*]'
+	@touch $(VENV)/.ready-core $@

@@ -1,0 +1,497 @@
+"""Votes, checked once and indexed: the data that everything else trusts.
+
+Conventions
+-----------
+outcome    1 the left item wins, 0 tie, -1 the right item wins
+user, left, right
+           indices into the vocabularies ``users`` and ``items``, which are sorted, so that nothing
+           depends on the order in which the votes came
+slot       one parameter of one user: a (user, item) pair that occurs in the votes, or the user's
+           tie threshold. Slots lie user after user, a user's items in order, the threshold last.
+           An item that a user never compared has no slot: its deviation is exactly zero.
+coordinate where a slot meets the consensus vector: the item's index, or ``n_items`` for a threshold
+edge       all votes of one user on one pair, collapsed to three counts
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple, Self
+
+import narwhals as nw
+import numpy as np
+import polars as pl
+from numpy.typing import ArrayLike, NDArray
+
+from isplitlbi.vocabulary import InvalidVotes, Vocabulary, as_series, first_of, show
+
+__all__ = ["Comparisons", "Edges", "InvalidVotes", "Slots"]
+
+Integers = NDArray[np.int32]
+Floats = NDArray[np.float64]
+
+OUTCOMES = {"left": 1, "tie": 0, "right": -1}
+
+_PER_VOTE = ("user", "left", "right", "outcome", "weight", "group", "left_slot", "right_slot")
+
+
+class Slots(NamedTuple):
+    """The parameters that exist, user after user."""
+
+    start: NDArray[np.int64]  # (n_users + 1,) a user's slots are start[u]:start[u + 1]
+    coordinate: Integers  # (n_slots,) item of the slot; n_items for a threshold
+
+    @property
+    def n_users(self) -> int:
+        """Number of users in the vocabulary."""
+        return len(self.start) - 1
+
+    @property
+    def threshold(self) -> NDArray[np.int64]:
+        """The slot of every user's threshold."""
+        return self.start[1:] - 1
+
+    @property
+    def owner(self) -> Integers:
+        """The user of every slot."""
+        return np.repeat(np.arange(self.n_users, dtype=np.int32), np.diff(self.start))
+
+
+class Edges(NamedTuple):
+    """Votes of one user on one pair as counts (sums of weights), user after user."""
+
+    start: NDArray[np.int64]  # (n_users + 1,) a user's edges are start[u]:start[u + 1]
+    first: Integers  # (n_edges,) slot of the pair's first item
+    second: Integers  # (n_edges,) slot of its second item
+    first_wins: Floats
+    ties: Floats
+    second_wins: Floats
+
+    @property
+    def owner(self) -> Integers:
+        """The user of every edge."""
+        return np.repeat(np.arange(len(self.start) - 1, dtype=np.int32), np.diff(self.start))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Comparisons:
+    """Votes by many users on pairs of items. Immutable; build it with one of the ``from`` methods.
+
+    Examples
+    --------
+    >>> votes = Comparisons.from_arrays(
+    ...     user=["ann", "ann", "bob"],
+    ...     left=["tea", "tea", "milk"],
+    ...     right=["milk", "coffee", "coffee"],
+    ...     outcome=[1, 0, -1],
+    ... )
+    >>> votes
+    Comparisons: 3 votes (33.3 % ties) by 2 users on 3 items
+    """
+
+    users: NDArray[Any]
+    items: NDArray[Any]
+    user: Integers
+    left: Integers
+    right: Integers
+    outcome: NDArray[np.int8]
+    weight: Floats | None
+    group: Integers | None
+    slots: Slots
+    left_slot: Integers
+    right_slot: Integers
+
+    # --- how votes come in -----------------------------------------------------------------
+
+    @classmethod
+    def from_arrays(
+        cls,
+        user: ArrayLike,
+        left: ArrayLike,
+        right: ArrayLike,
+        outcome: ArrayLike,
+        weight: ArrayLike | None = None,
+        group: ArrayLike | None = None,
+        *,
+        labels: Mapping[str, str] | None = None,
+        source: str = "votes",
+    ) -> Self:
+        """Check and index votes given as columns of equal length.
+
+        Parameters
+        ----------
+        user, left, right
+            Ids: strings or integers, which come back unchanged.
+        outcome
+            What the user said: ``left``, ``right``, ``tie``, or 1, -1, 0.
+        weight
+            A positive weight per vote; a vote of weight 2 counts as that vote twice.
+        group
+            Votes of one user with the same group (say, from one ranking) stay together in splits.
+        labels
+            Other words for the outcomes, such as ``{"draw": "tie"}``.
+        source
+            What to call these votes in an error.
+        """
+        columns = {"user": user, "left": left, "right": right, "winner": outcome}
+        if weight is not None:
+            columns["weight"] = weight
+        if group is not None:
+            columns["group"] = group
+        return cls._checked(
+            {name: as_series(values, name, source) for name, values in columns.items()},
+            {name: name for name in columns},
+            labels,
+            source,
+        )
+
+    @classmethod
+    def from_frame(
+        cls,
+        frame: Any,
+        *,
+        user: str = "user",
+        left: str = "left",
+        right: str = "right",
+        winner: str = "winner",
+        weight: str | None = None,
+        group: str | None = None,
+        labels: Mapping[str, str] | None = None,
+        source: str = "votes",
+    ) -> Self:
+        """Check and index votes in a data frame (pandas, polars, pyarrow, ...).
+
+        The columns ``weight`` and ``group`` are optional; they are used where the frame has them.
+
+        Examples
+        --------
+        >>> frame = pl.DataFrame({"who": ["ann"], "a": [1], "b": [2], "winner": ["left"]})
+        >>> Comparisons.from_frame(frame, user="who", left="a", right="b").items
+        array([1, 2])
+        """
+        try:
+            table = nw.from_native(frame, eager_only=True)
+        except TypeError:
+            raise InvalidVotes(
+                f"{source}: expected a data frame, found {type(frame).__name__}. "
+                "Use Comparisons.from_arrays for separate columns."
+            ) from None
+        wanted = {"user": user, "left": left, "right": right, "winner": winner}
+        for role, asked in (("weight", weight), ("group", group)):
+            if asked is not None or role in table.columns:
+                wanted[role] = asked or role
+        for role, name in wanted.items():
+            if name not in table.columns:
+                found = ", ".join(map(str, table.columns)) or "no columns at all"
+                raise InvalidVotes(
+                    f"{source}: no column {name!r} for the {role}; found: {found}. "
+                    f"Name the right one with {role}=... (--{role})."
+                )
+        series = {
+            role: as_series(table[name].to_native(), name, source) for role, name in wanted.items()
+        }
+        return cls._checked(series, wanted, labels, source)
+
+    @classmethod
+    def read(cls, path: str | Path, **columns: Any) -> Self:
+        """Read votes from a CSV file with the columns ``user,left,right,winner``.
+
+        Ids are read as text, so that ``007`` stays ``007``. Other names are given as for
+        `from_frame`.
+        """
+        from isplitlbi.readers import read_csv
+
+        return cls.from_frame(read_csv(Path(path)), source=Path(path).name, **columns)
+
+    @classmethod
+    def _checked(
+        cls,
+        series: dict[str, pl.Series],
+        names: dict[str, str],
+        labels: Mapping[str, str] | None,
+        source: str,
+    ) -> Self:
+        n_votes = len(series["user"])
+        for role, column in series.items():
+            if len(column) != n_votes:
+                raise InvalidVotes(
+                    f"{source}: {names[role]!r} has {len(column)} rows, "
+                    f"{names['user']!r} has {n_votes}. Give columns of equal length."
+                )
+        if n_votes == 0:
+            raise InvalidVotes(f"{source}: there are no votes in it. Give at least one row.")
+        for role, column in series.items():
+            missing = column.is_null()
+            if column.dtype == pl.String and role in ("user", "left", "right"):
+                missing = missing | (column.str.len_bytes() == 0)
+            if row := first_of(missing):
+                raise InvalidVotes(
+                    f"{source}, row {row}: {names[role]} is missing{_and_more(missing)}. "
+                    "Fill it in or remove the row."
+                )
+
+        users = Vocabulary.of(series["user"], what=names["user"], source=source)
+        items = Vocabulary.of(
+            series["left"], series["right"], what=f"{names['left']}/{names['right']}", source=source
+        )
+        left, right = items.encode(series["left"]), items.encode(series["right"])
+        same = left == right
+        if row := first_of(same):
+            raise InvalidVotes(
+                f"{source}, row {row}: item {show(series['left'][row - 1])} is compared with "
+                f"itself{_and_more(same)}. Remove the row or correct one of its items."
+            )
+        outcome = _outcomes(series["winner"], names["winner"], labels or {}, source)
+        weight = _weights(series["weight"], names["weight"], source) if "weight" in series else None
+        group = None
+        if "group" in series:
+            groups = Vocabulary.of(series["group"], what=names["group"], source=source)
+            group = groups.encode(series["group"])
+
+        user = users.encode(series["user"])
+        slots, left_slot, right_slot = _lay_slots(user, left, right, len(users), len(items))
+        arrays = (user, left, right, outcome, weight, group, *slots, left_slot, right_slot)
+        for array in arrays:
+            if array is not None:
+                array.setflags(write=False)
+        return cls(
+            users.labels, items.labels, user, left, right, outcome, weight, group,
+            slots, left_slot, right_slot,
+        )  # fmt: skip
+
+    # --- what they look like ---------------------------------------------------------------
+
+    @property
+    def n_votes(self) -> int:
+        """Number of votes (rows, whatever their weight)."""
+        return len(self.user)
+
+    @property
+    def n_users(self) -> int:
+        """Number of users in the vocabulary."""
+        return len(self.users)
+
+    @property
+    def n_items(self) -> int:
+        """Number of items in the vocabulary."""
+        return len(self.items)
+
+    def __len__(self) -> int:
+        """Return the number of votes."""
+        return self.n_votes
+
+    def __repr__(self) -> str:
+        """Say what is in it."""
+        ties = f" ({np.mean(self.outcome == 0):.1%} ties)".replace("%", " %") if len(self) else ""
+        return (
+            f"Comparisons: {self.n_votes:,} votes{ties} by {self.n_users:,} users "
+            f"on {self.n_items:,} items"
+        )
+
+    @property
+    def votes_per_user(self) -> NDArray[np.int64]:
+        """Number of votes of every user."""
+        return np.bincount(self.user, minlength=self.n_users)
+
+    @cached_property
+    def edges(self) -> Edges:
+        """The votes collapsed to counts per user and pair."""
+        first = np.minimum(self.left_slot, self.right_slot)
+        second = np.maximum(self.left_slot, self.right_slot)
+        first_won = np.where(self.left_slot == first, self.outcome, -self.outcome)
+        pair = first.astype(np.int64) * len(self.slots.coordinate) + second
+        if self.weight is None:
+            order = np.argsort(pair, kind="stable")
+            weight = np.ones(self.n_votes)
+        else:  # sums of weights must not depend on the order of the rows
+            order = np.lexsort((self.weight, first_won, pair))
+            weight = self.weight[order]
+        pair, first_won = pair[order], first_won[order]
+        begins = np.flatnonzero(np.diff(pair, prepend=-1))
+        lead = order[begins]
+
+        def count(result: int) -> Floats:
+            if len(begins) == 0:
+                return np.empty(0)
+            return np.add.reduceat(np.where(first_won == result, weight, 0.0), begins)
+
+        start = np.zeros(self.n_users + 1, dtype=np.int64)
+        np.cumsum(np.bincount(self.user[lead], minlength=self.n_users), out=start[1:])
+        edges = Edges(start, first[lead], second[lead], count(1), count(0), count(-1))
+        for array in edges:
+            array.setflags(write=False)
+        return edges
+
+    # --- parts of it -----------------------------------------------------------------------
+
+    def subset(self, rows: ArrayLike) -> Self:
+        """Return some of the votes, by mask or index, with the vocabularies and slots of the whole.
+
+        Parameters of a part therefore align with those of the whole.
+        """
+        chosen = np.asarray(rows)
+        if chosen.dtype == np.bool_:
+            if len(chosen) != self.n_votes:
+                raise ValueError(f"a mask of {len(chosen)} rows does not fit {self.n_votes} votes.")
+            chosen = np.flatnonzero(chosen)
+        chosen = chosen.astype(np.int64)
+        per_vote = (
+            "user",
+            "left",
+            "right",
+            "outcome",
+            "weight",
+            "group",
+            "left_slot",
+            "right_slot",
+        )
+        parts = {}
+        for name in per_vote:
+            values = getattr(self, name)
+            parts[name] = None if values is None else values[chosen]
+            if parts[name] is not None:
+                parts[name].setflags(write=False)
+        return replace(self, **parts)
+
+    def split_within_user(
+        self, test_share: float, rng: np.random.Generator | int | None = None
+    ) -> tuple[Self, Self]:
+        """Split every user's votes into a training and a test part, stratified by outcome.
+
+        Each user's test part is its share of that user's votes to within one vote, and so it is for
+        each outcome; votes of one group stay together. The split does not depend on the order of
+        the rows.
+
+        Examples
+        --------
+        >>> votes = Comparisons.from_arrays(["u"] * 10, ["a"] * 10, ["b"] * 10, [1] * 8 + [0] * 2)
+        >>> train, test = votes.split_within_user(0.5, rng=0)
+        >>> len(train), len(test), int((test.outcome == 0).sum())
+        (5, 5, 1)
+        """
+        if not 0.0 < test_share < 1.0:
+            raise ValueError(f"test_share is {test_share}; it must lie between 0 and 1.")
+        units, place, offset = self._deal(np.random.default_rng(rng))
+        # Systematic sampling: walk along a user's votes and take one at each whole step of the sum.
+        walked = (place + offset / test_share) * test_share
+        is_test = (np.floor(walked + test_share) > np.floor(walked))[units]
+        return self.subset(~is_test), self.subset(is_test)
+
+    def folds_within_user(
+        self, n_folds: int, rng: np.random.Generator | int | None = None
+    ) -> list[tuple[Self, Self]]:
+        """Return (training, held-out) pairs; every vote is held out in exactly one fold.
+
+        Stratified and grouped as in `split_within_user`.
+        """
+        if not 2 <= n_folds <= self.n_votes:
+            raise ValueError(
+                f"n_folds is {n_folds}; it must lie between 2 and the {self.n_votes} votes."
+            )
+        units, place, offset = self._deal(np.random.default_rng(rng))
+        fold = ((place + np.floor(offset * n_folds).astype(np.int64)) % n_folds)[units]
+        return [(self.subset(fold != k), self.subset(fold == k)) for k in range(n_folds)]
+
+    def _deal(
+        self, rng: np.random.Generator
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64], Floats]:
+        """Put every user's votes (or groups of votes) in a random order, like outcomes adjacent.
+
+        Dealing from this order to parts in turn is what makes a split stratified. Returns the unit
+        of every vote and, per unit, its place in its user's order and its user's random offset.
+        """
+        keys = [self.right, self.left, self.outcome, self.user]
+        if self.weight is not None:
+            keys.insert(0, self.weight)
+        if self.group is not None:
+            keys.insert(0, self.group)
+        order = np.lexsort(keys)  # identical votes aside, this is the same for any order of rows
+        units = np.empty(self.n_votes, dtype=np.int64)
+        if self.group is None:
+            units[order] = np.arange(self.n_votes)
+        else:
+            n_groups = int(self.group.max(initial=0)) + 1
+            both = self.user.astype(np.int64) * n_groups + self.group
+            units = np.unique(both, return_inverse=True)[1].astype(np.int64)
+        size = np.bincount(units)
+        tie_share = np.bincount(units, weights=self.outcome == 0) / size
+        balance = np.bincount(units, weights=self.outcome) / size
+        owner = np.empty(len(size), dtype=np.int32)
+        owner[units] = self.user
+
+        dealt = np.lexsort((rng.random(len(size)), balance, tie_share, owner))
+        place = np.empty(len(size), dtype=np.int64)
+        place[dealt] = np.arange(len(size))
+        first_of_user = np.searchsorted(owner[dealt], np.arange(self.n_users))
+        return units, place - first_of_user[owner], rng.random(self.n_users)[owner]
+
+
+def _outcomes(
+    column: pl.Series, name: str, labels: Mapping[str, str], source: str
+) -> NDArray[np.int8]:
+    if bad := [target for target in labels.values() if target not in OUTCOMES]:
+        raise InvalidVotes(
+            f"{source}: a label is mapped to {bad[0]!r}, which is not one of {', '.join(OUTCOMES)}."
+        )
+    if column.dtype == pl.String:
+        words = OUTCOMES | {word: OUTCOMES[target] for word, target in labels.items()}
+        known, allowed = column.is_in(list(words)), ", ".join(OUTCOMES)
+    else:
+        words, allowed = {1: 1, 0: 0, -1: -1}, "1 (left), 0 (tie), -1 (right)"
+        if not column.dtype.is_numeric():
+            raise InvalidVotes(
+                f"{source}: {name} holds values of type {column.dtype}; expected left, right, tie "
+                f"or {allowed}."
+            )
+        known = column.is_in(list(words))
+    if row := first_of(~known):
+        value = column[row - 1]
+        raise InvalidVotes(
+            f"{source}, row {row}: {name} {show(value)} is not one of {allowed}"
+            f"{_and_more(~known)}. "
+            f"Map it with labels={{{show(value)}: 'tie'}} (--label {value}=tie), or left, or right."
+        )
+    return column.replace_strict(words, return_dtype=pl.Int8).to_numpy(writable=True)
+
+
+def _weights(column: pl.Series, name: str, source: str) -> Floats:
+    try:
+        weight = column.cast(pl.Float64).to_numpy(writable=True)
+    except pl.exceptions.PolarsError:
+        readable = column.cast(pl.Float64, strict=False).is_not_null()
+        row = first_of(~readable)
+        raise InvalidVotes(
+            f"{source}, row {row}: {name} {show(column[row - 1])} is not a number."
+        ) from None
+    bad = ~(np.isfinite(weight) & (weight > 0))
+    if row := first_of(bad):
+        raise InvalidVotes(
+            f"{source}, row {row}: {name} {weight[row - 1]} is not a positive, finite number"
+            f"{_and_more(bad)}. Correct it, or remove votes that should not count."
+        )
+    return weight
+
+
+def _lay_slots(
+    user: Integers, left: Integers, right: Integers, n_users: int, n_items: int
+) -> tuple[Slots, Integers, Integers]:
+    width = n_items + 1  # a user's threshold takes the place after all items
+    of_left = user.astype(np.int64) * width + left
+    of_right = user.astype(np.int64) * width + right
+    thresholds = np.arange(n_users, dtype=np.int64) * width + n_items
+    slots = np.unique(np.concatenate([of_left, of_right, thresholds]))
+    owner, coordinate = np.divmod(slots, width)
+    start = np.searchsorted(owner, np.arange(n_users + 1)).astype(np.int64)
+    return (
+        Slots(start, coordinate.astype(np.int32)),
+        np.searchsorted(slots, of_left).astype(np.int32),
+        np.searchsorted(slots, of_right).astype(np.int32),
+    )
+
+
+def _and_more(bad: pl.Series | NDArray[np.bool_]) -> str:
+    others = int(bad.sum()) - 1
+    return f" (and in {others:,} more rows)" if others else ""

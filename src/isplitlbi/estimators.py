@@ -1,0 +1,340 @@
+"""`ISplitLBI`: the whole of it behind scikit-learn's interface."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import product
+from typing import Any, Self
+
+import narwhals as nw
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
+
+from isplitlbi import ranking as rankings
+from isplitlbi.comparisons import Comparisons, InvalidVotes
+from isplitlbi.links import Link, link_named
+from isplitlbi.parameters import Parameters
+from isplitlbi.path import Ending
+from isplitlbi.ranking import Decomposition, Ranking, Relation
+from isplitlbi.selection import (
+    RULES,
+    SCORINGS,
+    PathFailed,
+    Rule,
+    Scoring,
+    predict_outcomes,
+    select,
+)
+from isplitlbi.solvers import Dynamics, Explicit, Scheme, default_times, follow
+from isplitlbi.vocabulary import Vocabulary, show
+
+Floats = NDArray[np.float64]
+
+SOLVERS: dict[str, type[Scheme]] = {"explicit": Explicit}
+
+
+class ISplitLBI(ClassifierMixin, BaseEstimator):
+    """Consensus, individual rankings and abnormal users from votes with ties.
+
+    Parameters
+    ----------
+    nu, kappa : float or list of float, default 1 and 100
+        Variance of the weak deviations and damping of the path (see `Dynamics`). Given lists, the
+        best pair is chosen by the same cross-validation as the time.
+    link : {"logistic", "probit", "uniform"} or Link, default "logistic"
+        Bradley-Terry, Thurstone-Mosteller or uniform noise.
+    rule : {"map", "threshold"}, default "map"
+        Predict the most probable outcome, or, as the paper does, a tie whenever the margin is
+        within the threshold.
+    times : list of float, optional
+        Times of the path; by default found from the votes.
+    time : float, optional
+        Where to stop. By default chosen by cross-validation.
+    n_folds : int, default 5
+        Folds of the cross-validation, within users.
+    scoring : {"log_loss", "micro_f1", "macro_f1"}, default "log_loss"
+        What the cross-validation optimises.
+    delta : float, default 1e-3
+        Smallest tie threshold.
+    solver : {"explicit"} or a scheme, default "explicit"
+        How the path is followed; a scheme carries its own settings.
+    backend : {"numba", "numpy"}, optional
+        Compiled loops or plain ones.
+    random_state : int, default 0
+        Seed of the folds.
+
+    Attributes
+    ----------
+    users_, items_ : arrays of ids, sorted
+    consensus_ : (n_items,) scores
+    threshold_ : float
+    time_, nu_, kappa_ : float
+        What was chosen.
+    entry_times_ : (n_users,)
+        When each user left the consensus, infinite for who did not.
+    abnormal_users_ : list of ids
+        Users outside the consensus at the chosen time, in order of entry.
+    path_ : RegularizationPath
+    selection_ : Selection or None
+    parameters_ : Parameters
+        Consensus and deviations at the chosen time.
+
+    Examples
+    --------
+    >>> from isplitlbi import ISplitLBI, simulate
+    >>> votes, truth = simulate(n_users=8, n_items=4, votes_per_user=(30, 40), random_state=1)
+    >>> model = ISplitLBI(kappa=10, n_folds=2).fit(votes)
+    >>> print(model.ranking())
+    1  item-03
+    2  item-01
+    3  item-04
+    4  item-02
+    """
+
+    def __init__(
+        self,
+        *,
+        nu: float | Sequence[float] = 1.0,
+        kappa: float | Sequence[float] = 100.0,
+        link: str | Link = "logistic",
+        rule: Rule = "map",
+        times: Sequence[float] | None = None,
+        time: float | None = None,
+        n_folds: int = 5,
+        scoring: Scoring = "log_loss",
+        delta: float = 1e-3,
+        solver: str | Scheme = "explicit",
+        backend: str | None = None,
+        random_state: int | None = 0,
+    ) -> None:
+        self.nu = nu
+        self.kappa = kappa
+        self.link = link
+        self.rule = rule
+        self.times = times
+        self.time = time
+        self.n_folds = n_folds
+        self.scoring = scoring
+        self.delta = delta
+        self.solver = solver
+        self.backend = backend
+        self.random_state = random_state
+
+    # --- fitting ---------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
+        """Fit the path and choose where to stop on it.
+
+        Parameters
+        ----------
+        X
+            `Comparisons`, or a frame with the columns user, left, right (or three columns in that
+            order) together with y.
+        y
+            Outcomes: 1 left wins, 0 tie, -1 right wins.
+        """
+        votes = _as_votes(X, y, sample_weight)
+        link, scheme = link_named(self.link), self._scheme()
+        candidates = self._candidates()
+        for name, value, allowed in (
+            ("rule", self.rule, RULES),
+            ("scoring", self.scoring, tuple(SCORINGS)),
+        ):
+            if value not in allowed:
+                raise ValueError(f"{name} {value!r} is not one of {', '.join(allowed)}.")
+
+        if self.time is not None:
+            if len(candidates) > 1:
+                raise ValueError("several nu or kappa need cross-validation: leave time unset.")
+            self.selection_ = None
+            dynamics, stop = candidates[0], float(self.time)
+            grid = (
+                default_times(votes, link, dynamics, backend=self.backend)
+                if self.times is None
+                else np.asarray(self.times, dtype=np.float64)
+            )
+        else:
+            self.selection_ = select(
+                votes,
+                link,
+                candidates,
+                scheme,
+                times=self.times,
+                n_folds=self.n_folds,
+                scoring=self.scoring,
+                rule=self.rule,
+                rng=self.random_state,
+                backend=self.backend,
+            )
+            dynamics, stop = self.selection_.dynamics, self.selection_.time
+            grid = self.selection_.chosen.times
+        self.path_ = follow(
+            votes, link, dynamics, scheme, np.union1d(grid, [stop]), backend=self.backend
+        )
+        if self.path_.ending is not Ending.COMPLETE:
+            raise PathFailed(self.path_.ending.value)
+
+        self.votes_ = votes
+        self.users_, self.items_ = votes.users, votes.items
+        self.classes_ = np.array([-1, 0, 1])
+        self.n_features_in_ = 3
+        self.time_, self.nu_, self.kappa_ = stop, dynamics.nu, dynamics.kappa
+        self.parameters_: Parameters = self.path_.at(stop)
+        self.consensus_: Floats = self.parameters_.consensus[:-1]
+        self.threshold_ = float(self.parameters_.consensus[-1])
+        self.entry_times_ = self.path_.entry_times
+        self.abnormal_users_ = self.users_[self.path_.support_at(stop)].tolist()
+        return self
+
+    def _scheme(self) -> Scheme:
+        if not isinstance(self.solver, str):
+            return self.solver
+        if self.solver not in SOLVERS:
+            raise ValueError(f"solver {self.solver!r} is not one of {', '.join(SOLVERS)}.")
+        return SOLVERS[self.solver]()
+
+    def _candidates(self) -> list[Dynamics]:
+        nus, kappas = np.atleast_1d(self.nu), np.atleast_1d(self.kappa)
+        return [Dynamics(float(n), float(k), self.delta) for n, k in product(nus, kappas)]
+
+    # --- prediction ------------------------------------------------------------------------
+
+    def predict(self, X: Any) -> NDArray[np.int8]:
+        """Predict the outcome of each (user, left, right): 1, 0 or -1.
+
+        An unknown user votes like the consensus; an unknown item is an error.
+        """
+        margin, threshold = self._margins(X)
+        log_probabilities = link_named(self.link).log_probabilities(margin, threshold)
+        return predict_outcomes(self.rule, margin, threshold, log_probabilities)
+
+    def predict_proba(self, X: Any) -> Floats:
+        """Return the probabilities of right, tie and left: in the order of ``classes_``."""
+        margin, threshold = self._margins(X)
+        log_probabilities = link_named(self.link).log_probabilities(margin, threshold)
+        return np.exp(log_probabilities[:, ::-1])
+
+    def score(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> float:
+        """Return the share of votes predicted correctly (= micro-F1)."""
+        if isinstance(X, Comparisons):
+            y = X.outcome if y is None else y
+            sample_weight = X.weight if sample_weight is None else sample_weight
+        return float(np.average(self.predict(X) == np.asarray(y), weights=sample_weight))
+
+    def _margins(self, X: Any) -> tuple[Floats, Floats]:
+        check_is_fitted(self)
+        if isinstance(X, Comparisons):
+            columns = (X.users[X.user], X.items[X.left], X.items[X.right])
+        else:
+            columns = _pair_columns(X)
+        user = self._user_vocabulary.encode(columns[0])
+        left, right = self._known_items(columns[1]), self._known_items(columns[2])
+        return self.parameters_.margin_and_threshold(user, left, right)
+
+    # --- rankings --------------------------------------------------------------------------
+
+    def scores(self, user: Any = None) -> Floats:
+        """Return a user's score for every one of ``items_``; the consensus without a user."""
+        return self.parameters_.scores_of(self._user_index(user))
+
+    def threshold(self, user: Any = None) -> float:
+        """Return a user's tie threshold; the consensus's without a user."""
+        return self.parameters_.threshold_of(self._user_index(user))
+
+    def ranking(self, user: Any = None) -> Ranking:
+        """Return the partial ranking of the consensus, or of one user, in tiers."""
+        index = self._user_index(user)
+        everywhere = np.ones(len(self.items_), dtype=np.bool_)
+        return Ranking.of(
+            self.items_,
+            self.parameters_.scores_of(index),
+            self.parameters_.threshold_of(index),
+            everywhere if index < 0 else self.parameters_.compared_by(index),
+        )
+
+    def relation(self, a: Any, b: Any, user: Any = None) -> Relation:
+        """Say how item a stands to item b for a user: better, tied or worse."""
+        first, second = self._known_items([a, b])
+        return rankings.relation(self.scores(user), self.threshold(user), first, second)
+
+    def recommend(
+        self, user: Any = None, *, same_as: Any = None, better_than: Any = None
+    ) -> list[Any]:
+        """Recommend items as good as one, or slightly better than one; nearest first."""
+        if (same_as is None) == (better_than is None):
+            raise ValueError("give exactly one of same_as and better_than.")
+        choose = rankings.as_good_as if better_than is None else rankings.better_than
+        (item,) = self._known_items([same_as if better_than is None else better_than])
+        found = choose(self.scores(user), self.threshold(user), item)
+        return list(self.items_[found].tolist())
+
+    # --- users -----------------------------------------------------------------------------
+
+    def distance_to_consensus(self) -> Floats:
+        """Return the Euclidean distance of every user's scores to the consensus."""
+        check_is_fitted(self)
+        return self.parameters_.distance_to_consensus()
+
+    def decompose(self, noise_level: float = 2.0) -> Decomposition:
+        """Split the users' deviations into abnormal, personal and noise parts (Sec. 2.3).
+
+        An entry counts as personal above ``noise_level`` standard deviations of what noise alone
+        would give.
+        """
+        check_is_fitted(self)
+        out = self.path_.support_at(self.time_)
+        link = link_named(self.link)
+        return rankings.decompose(self.votes_, self.parameters_, out, link, self.nu_, noise_level)
+
+    # --- ids -------------------------------------------------------------------------------
+
+    @property
+    def _user_vocabulary(self) -> Vocabulary:
+        return Vocabulary(self.users_, "user")
+
+    def _user_index(self, user: Any) -> int:
+        check_is_fitted(self)
+        return -1 if user is None else int(self._user_vocabulary.encode([user])[0])
+
+    def _known_items(self, items: Any) -> NDArray[np.int32]:
+        check_is_fitted(self)
+        vocabulary = Vocabulary(self.items_, "item")
+        index = vocabulary.encode(items)
+        unknown = np.flatnonzero(index < 0)
+        if len(unknown):
+            item = np.asarray(items, dtype=object)[unknown[0]]
+            raise InvalidVotes(
+                f"item {show(item)} is not among the {len(vocabulary)} items of this model; "
+                f"the nearest is {show(vocabulary.nearest(item))}."
+            )
+        return index
+
+
+def _as_votes(X: Any, y: Any, sample_weight: ArrayLike | None) -> Comparisons:
+    if isinstance(X, Comparisons):
+        if y is not None or sample_weight is not None:
+            raise ValueError("Comparisons already hold outcomes and weights: give no y.")
+        return X
+    if y is None:
+        raise ValueError("give y, the outcomes (1, 0, -1), or fit on Comparisons.")
+    return Comparisons.from_arrays(*_pair_columns(X), y, weight=sample_weight)
+
+
+def _pair_columns(X: Any) -> tuple[Any, Any, Any]:
+    """Return the columns user, left, right of a frame, or the only three of an array."""
+    table = nw.from_native(X, eager_only=True, pass_through=True)
+    if isinstance(table, nw.DataFrame):
+        names = ("user", "left", "right")
+        if not set(names) <= set(table.columns):
+            names = tuple(table.columns)
+        if len(names) == 3:
+            return tuple(table[name].to_native() for name in names)  # type: ignore[return-value]
+        found = ", ".join(table.columns)
+    else:
+        array = X if isinstance(X, np.ndarray) else np.array([tuple(row) for row in X], dtype=object)
+        if array.ndim == 2 and array.shape[1] == 3:
+            return array[:, 0], array[:, 1], array[:, 2]
+        found = f"an array of shape {array.shape}"
+    raise InvalidVotes(f"X needs the columns user, left, right; found {found}.")

@@ -1,0 +1,242 @@
+"""How good predictions are: log-loss, the three-class F1s, and the two decision rules.
+
+Conventions, here and everywhere in the package:
+
+- an outcome is 1 (left wins), 0 (tie) or -1 (right wins);
+- classes stand in the order 1, 0, -1, so the class of an outcome is ``1 - outcome``;
+- probabilities have shape (n, 3), columns left, tie, right.
+
+Nothing is checked here: these functions run at every time of a path, on votes that
+``Comparisons`` has checked once.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+__all__ = [
+    "confusion",
+    "decide",
+    "log_loss",
+    "macro_f1",
+    "micro_f1",
+    "most_probable",
+    "precision",
+    "recall",
+]
+
+
+def decide(margin: ArrayLike, threshold: ArrayLike) -> NDArray[np.int8]:
+    """Predict by the paper's rule: a tie when ``|margin| <= threshold``, else the better item.
+
+    Parameters
+    ----------
+    margin : array of shape (n,)
+        Score of the left item minus score of the right item.
+    threshold : float or array of shape (n,)
+        Tie threshold, the voter's own or one for all.
+
+    Returns
+    -------
+    array of int8, shape (n,)
+        Predicted outcomes.
+
+    Examples
+    --------
+    >>> decide([2.0, 1.0, -0.5, -3.0], 1.0)
+    array([ 1,  0,  0, -1], dtype=int8)
+    """
+    margin, threshold = np.asarray(margin), np.asarray(threshold)
+    answer: NDArray[np.int8] = np.subtract(margin > threshold, margin < -threshold, dtype=np.int8)
+    return answer
+
+
+def most_probable(log_probabilities: ArrayLike) -> NDArray[np.int8]:
+    """Predict by the Bayes rule: the outcome with the largest probability.
+
+    A side is predicted only when it is strictly the most probable outcome; when the largest
+    probability is shared, the answer is a tie. So mirrored probabilities give the mirrored answer.
+
+    Parameters
+    ----------
+    log_probabilities : array of shape (n, 3)
+        Log-probabilities (or any increasing function of the probabilities).
+
+    Returns
+    -------
+    array of int8, shape (n,)
+        Predicted outcomes.
+
+    Examples
+    --------
+    >>> most_probable([[0.5, 0.3, 0.2], [0.4, 0.2, 0.4], [0.1, 0.2, 0.7]])
+    array([ 1,  0, -1], dtype=int8)
+    """
+    left, tie, right = np.asarray(log_probabilities, dtype=np.float64).T
+    left_wins = left > np.maximum(tie, right)
+    right_wins = right > np.maximum(tie, left)
+    answer: NDArray[np.int8] = np.subtract(left_wins, right_wins, dtype=np.int8)
+    return answer
+
+
+def log_loss(
+    outcome: ArrayLike, log_probabilities: ArrayLike, weight: ArrayLike | None = None
+) -> float:
+    """Weighted mean of minus the log-probability of what happened.
+
+    Parameters
+    ----------
+    outcome : array of int, shape (n,)
+        Observed outcomes.
+    log_probabilities : array of shape (n, 3)
+        Predicted log-probabilities of left, tie, right.
+    weight : array of shape (n,), optional
+        Weight of each vote; one by default.
+
+    Returns
+    -------
+    float
+        The loss, in nats; smaller is better. Three equal probabilities give log 3 = 1.0986.
+
+    Raises
+    ------
+    ValueError
+        If there are no votes, or their weights sum to zero.
+
+    Examples
+    --------
+    >>> round(log_loss([1, -1], np.log([[0.5, 0.3, 0.2], [0.2, 0.3, 0.5]])), 4)
+    0.6931
+    """
+    log_probabilities = np.asarray(log_probabilities)
+    rows = np.arange(len(log_probabilities))
+    happened = log_probabilities[rows, 1 - np.asarray(outcome)]
+    weight = np.ones(len(rows)) if weight is None else np.asarray(weight, dtype=np.float64)
+    total = weight.sum()
+    if not total > 0:
+        raise ValueError("The log-loss needs at least one vote with a positive weight.")
+    return float(-(weight @ happened) / total)
+
+
+def confusion(
+    outcome: ArrayLike, predicted: ArrayLike, weight: ArrayLike | None = None
+) -> NDArray[np.float64]:
+    """Weight of the votes by true class (rows) and predicted class (columns).
+
+    Parameters
+    ----------
+    outcome, predicted : array of int, shape (n,)
+        Observed and predicted outcomes.
+    weight : array of shape (n,), optional
+        Weight of each vote; one by default.
+
+    Returns
+    -------
+    array of shape (3, 3)
+        Rows and columns in the order 1 (left wins), 0 (tie), -1 (right wins).
+
+    Examples
+    --------
+    >>> confusion([1, 1, 0, -1], [1, 0, 0, 1])
+    array([[1., 1., 0.],
+           [0., 1., 0.],
+           [1., 0., 0.]])
+    """
+    cell = 4 - 3 * np.asarray(outcome) - np.asarray(predicted)
+    counts = np.bincount(cell, weights=None if weight is None else np.asarray(weight), minlength=9)
+    return counts.astype(np.float64).reshape(3, 3)
+
+
+def precision(confusion: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Share of the predictions of each class that are right; 0 for a class never predicted.
+
+    Parameters
+    ----------
+    confusion : array of shape (3, 3)
+        From `confusion`.
+
+    Returns
+    -------
+    array of shape (3,)
+        For the classes 1, 0, -1.
+
+    Examples
+    --------
+    >>> precision(np.array([[3.0, 1.0, 0.0], [1.0, 1.0, 0.0], [0.0, 2.0, 0.0]]))
+    array([0.75, 0.25, 0.  ])
+    """
+    return _ratio(np.diagonal(confusion), confusion.sum(axis=0))
+
+
+def recall(confusion: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Share of the votes of each class that are predicted right; 0 for a class that never occurs.
+
+    Parameters
+    ----------
+    confusion : array of shape (3, 3)
+        From `confusion`.
+
+    Returns
+    -------
+    array of shape (3,)
+        For the classes 1, 0, -1.
+
+    Examples
+    --------
+    >>> recall(np.array([[3.0, 1.0, 0.0], [1.0, 1.0, 0.0], [0.0, 2.0, 0.0]]))
+    array([0.75, 0.5 , 0.  ])
+    """
+    return _ratio(np.diagonal(confusion), confusion.sum(axis=1))
+
+
+def micro_f1(confusion: NDArray[np.float64]) -> float:
+    """Micro-averaged F1: with one prediction per vote, the share of votes predicted right.
+
+    Parameters
+    ----------
+    confusion : array of shape (3, 3)
+        From `confusion`.
+
+    Returns
+    -------
+    float
+        Between 0 and 1; 0 if there are no votes.
+
+    Examples
+    --------
+    >>> micro_f1(confusion([1, 1, 0, -1], [1, 0, 0, 1]))
+    0.5
+    """
+    return float(_ratio(np.trace(confusion), confusion.sum()))
+
+
+def macro_f1(confusion: NDArray[np.float64]) -> float:
+    """Macro-averaged F1: the plain mean of the F1s of the three classes.
+
+    A class that neither occurs nor is predicted counts as 0.
+
+    Parameters
+    ----------
+    confusion : array of shape (3, 3)
+        From `confusion`.
+
+    Returns
+    -------
+    float
+        Between 0 and 1.
+
+    Examples
+    --------
+    >>> round(macro_f1(confusion([1, 1, 0, -1], [1, 0, 0, 1])), 4)
+    0.3889
+    """
+    right = np.diagonal(confusion)
+    return float(_ratio(2 * right, confusion.sum(axis=0) + confusion.sum(axis=1)).mean())
+
+
+def _ratio(part: ArrayLike, whole: ArrayLike) -> NDArray[np.float64]:
+    """Divide, with 0 where there is nothing to divide by."""
+    part, whole = np.asarray(part, dtype=np.float64), np.asarray(whole, dtype=np.float64)
+    ratio: NDArray[np.float64] = np.divide(part, whole, out=np.zeros_like(part), where=whole > 0)
+    return ratio

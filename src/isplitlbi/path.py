@@ -1,0 +1,176 @@
+"""The regularization path: what a solver returns."""
+
+from __future__ import annotations
+
+import json
+import os
+import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isplitlbi.comparisons import Slots
+from isplitlbi.parameters import Parameters
+
+Floats = NDArray[np.float64]
+
+FORMAT = "isplitlbi regularization path"
+FORMAT_VERSION = 1
+
+
+class Ending(Enum):
+    """How a path ended, in a sentence for the person who asked for it."""
+
+    COMPLETE = "The path reached its last requested time."
+    STEP_LIMIT = (
+        "The path stopped at the step limit, before its last requested time: raise max_steps, "
+        "or ask for earlier times."
+    )
+    NOT_FINITE = (
+        "The path stopped because a value became infinite or undefined: use a smaller step_scale."
+    )
+
+
+class UnreadablePath(ValueError):
+    """A file that does not hold a path; the message says why."""
+
+
+@dataclass(frozen=True)
+class RegularizationPath:
+    """Snapshots of the fit at increasing times, from the consensus to everybody's own ranking.
+
+    Attributes
+    ----------
+    times : (n_times,)
+        The requested times that were reached.
+    consensus : (n_times, n_items + 1)
+        Scores of the items and, last, the tie threshold.
+    deviation, sparse : (n_times, n_slots)
+        P and Gamma: all of what a user adds, and its strong part. A path followed without keeping
+        them has no rows here.
+    entry_times : (n_users,)
+        When each user left the consensus; infinite for who never did.
+    ending : Ending
+    n_steps : int
+    settings : mapping
+        Everything that decided the result.
+    """
+
+    slots: Slots
+    times: Floats
+    consensus: Floats
+    deviation: Floats
+    sparse: Floats
+    entry_times: Floats
+    ending: Ending
+    n_steps: int
+    settings: Mapping[str, Any]
+
+    def at(self, time: float) -> Parameters:
+        """Return the dense estimate (c, P) at any time of the path, linear between snapshots."""
+        return Parameters(
+            self.slots, self._between(self.consensus, time), self._between(self.deviation, time)
+        )
+
+    def sparse_at(self, time: float) -> Floats:
+        """Return Gamma at any time of the path, linear between snapshots."""
+        return self._between(self.sparse, time)
+
+    def support_at(self, time: float) -> NDArray[np.intp]:
+        """Return the users outside the consensus at that time, in order of entry."""
+        owner_total = np.add.reduceat(self.sparse_at(time) ** 2, self.slots.start[:-1])
+        out = np.flatnonzero(owner_total > 0)
+        return out[np.argsort(self.entry_times[out], kind="stable")]
+
+    def _between(self, rows: Floats, time: float) -> Floats:
+        if len(rows) == 0:
+            raise ValueError("This path was followed without keeping snapshots of the users.")
+        if not self.times[0] <= time <= self.times[-1]:
+            raise ValueError(
+                f"time {time:g} is not on the path, which spans {self.times[0]:g} to "
+                f"{self.times[-1]:g}."
+            )
+        after = int(np.searchsorted(self.times, time))
+        if self.times[after] == time:
+            return rows[after].copy()
+        before = after - 1
+        share = (time - self.times[before]) / (self.times[after] - self.times[before])
+        return (1.0 - share) * rows[before] + share * rows[after]
+
+    def save(self, file: str | Path) -> None:
+        """Write the path to a file (NumPy's zip of arrays, no pickle)."""
+        target = Path(file)
+        header = {
+            "format": FORMAT,
+            "version": FORMAT_VERSION,
+            "ending": self.ending.name,
+            "n_steps": self.n_steps,
+            "settings": dict(self.settings),
+        }
+        arrays = {name: getattr(self, name) for name in _ARRAYS}
+        unfinished = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+        try:
+            with unfinished.open("wb") as stream:
+                np.savez(
+                    stream,
+                    allow_pickle=False,
+                    header=np.frombuffer(json.dumps(header).encode(), dtype=np.uint8),
+                    slot_start=self.slots.start,
+                    slot_coordinate=self.slots.coordinate,
+                    **arrays,
+                )
+            unfinished.replace(target)
+        finally:
+            unfinished.unlink(missing_ok=True)
+
+    @classmethod
+    def load(cls, file: str | Path) -> Self:
+        """Read a path that `save` wrote; anything else gives one clear error."""
+        try:
+            with np.load(file, allow_pickle=False) as content:
+                header = json.loads(content["header"].tobytes())
+                if header["format"] != FORMAT:
+                    raise UnreadablePath(f"{file}: this is not a regularization path.")
+                if header["version"] != FORMAT_VERSION:
+                    raise UnreadablePath(
+                        f"{file}: format version {header['version']} cannot be read here; this "
+                        f"release reads version {FORMAT_VERSION}."
+                    )
+                path = cls(
+                    slots=Slots(content["slot_start"], content["slot_coordinate"]),
+                    ending=Ending[header["ending"]],
+                    n_steps=int(header["n_steps"]),
+                    settings=header["settings"],
+                    **{name: content[name] for name in _ARRAYS},
+                )
+        except UnreadablePath:
+            raise
+        except FileNotFoundError:
+            raise UnreadablePath(f"{file}: there is no such file.") from None
+        except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as error:
+            raise UnreadablePath(
+                f"{file}: this is not a regularization path, or it is damaged "
+                f"({type(error).__name__})."
+            ) from None
+        path._check_shapes(file)
+        return path
+
+    def _check_shapes(self, file: str | Path) -> None:
+        n_slots, n_times = len(self.slots.coordinate), len(self.times)
+        consistent = (
+            self.slots.start[-1] == n_slots
+            and len(self.entry_times) == self.slots.n_users
+            and self.consensus.shape == (n_times, self.slots.coordinate.max(initial=0) + 1)
+            and self.deviation.shape in ((n_times, n_slots), (0, n_slots))
+            and self.sparse.shape == self.deviation.shape
+        )
+        if not consistent:
+            raise UnreadablePath(f"{file}: its arrays do not fit together; the file is damaged.")
+
+
+_ARRAYS = ("times", "consensus", "deviation", "sparse", "entry_times")

@@ -1,0 +1,167 @@
+"""Choosing where to stop: score curves along the path on held-out votes, and the best time.
+
+Votes are held out within users, and scored while the path of the rest advances, so that the users'
+parameters at every time are never stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isplitlbi.comparisons import Comparisons
+from isplitlbi.links import Link
+from isplitlbi.metrics import confusion, decide, log_loss, macro_f1, micro_f1, most_probable
+from isplitlbi.parameters import Parameters
+from isplitlbi.path import Ending
+from isplitlbi.solvers import Dynamics, Scheme, State, default_times, follow
+
+Floats = NDArray[np.float64]
+Rule = Literal["map", "threshold"]
+Scoring = Literal["log_loss", "micro_f1", "macro_f1"]
+Estimate = Literal["dense", "sparse"]
+
+# Whether more is better.
+SCORINGS: dict[str, bool] = {"log_loss": False, "micro_f1": True, "macro_f1": True}
+ESTIMATES = ("dense", "sparse")
+RULES = ("map", "threshold")
+
+
+class PathFailed(RuntimeError):
+    """A path that did not reach its last time; the message says why and what to do."""
+
+
+@dataclass(frozen=True)
+class Curves:
+    """Scores on held-out votes along the path of one choice of nu and kappa.
+
+    ``scores[estimate][scoring]`` has shape (n_folds, n_times). The *dense* estimate uses all of P,
+    the *sparse* one only the deviations of users who have left the consensus.
+    """
+
+    dynamics: Dynamics
+    times: Floats
+    fold_weight: Floats
+    scores: dict[str, dict[str, Floats]]
+
+    def mean(self, scoring: Scoring, estimate: Estimate = "dense") -> Floats:
+        """Return the mean over folds at every time, each fold by its votes."""
+        return np.average(self.scores[estimate][scoring], axis=0, weights=self.fold_weight)
+
+    def spread(self, scoring: Scoring, estimate: Estimate = "dense") -> Floats:
+        """Return the standard error of that mean."""
+        scores = self.scores[estimate][scoring]
+        return np.asarray(np.std(scores, axis=0, ddof=1) / np.sqrt(len(scores)))
+
+    def best(self, scoring: Scoring, estimate: Estimate = "dense") -> int:
+        """Return the index of the best time, the earliest where several are best."""
+        mean = self.mean(scoring, estimate)
+        return int(np.argmax(mean) if SCORINGS[scoring] else np.argmin(mean))
+
+
+@dataclass(frozen=True)
+class Selection:
+    """The curves of every candidate, and the choice made from them."""
+
+    candidates: tuple[Curves, ...]
+    scoring: Scoring
+    rule: Rule
+    chosen: Curves
+    time: float
+
+    @property
+    def dynamics(self) -> Dynamics:
+        """The chosen nu and kappa."""
+        return self.chosen.dynamics
+
+
+def select(
+    votes: Comparisons,
+    link: Link,
+    candidates: Sequence[Dynamics],
+    scheme: Scheme,
+    *,
+    times: Sequence[float] | None = None,
+    n_folds: int = 5,
+    scoring: Scoring = "log_loss",
+    rule: Rule = "map",
+    rng: np.random.Generator | int | None = None,
+    backend: str | None = None,
+) -> Selection:
+    """Cross-validate the time, and nu and kappa where several candidates are given.
+
+    All candidates are judged on the same folds.
+    """
+    folds = votes.folds_within_user(n_folds, rng)
+    curves = tuple(
+        _curves(votes, folds, link, dynamics, scheme, times, rule, backend)
+        for dynamics in candidates
+    )
+    best = [c.mean(scoring)[c.best(scoring)] for c in curves]
+    chosen = curves[int(np.argmax(best) if SCORINGS[scoring] else np.argmin(best))]
+    return Selection(curves, scoring, rule, chosen, float(chosen.times[chosen.best(scoring)]))
+
+
+def score_votes(
+    votes: Comparisons, parameters: Parameters, link: Link, rule: Rule = "map"
+) -> dict[str, float]:
+    """Return log-loss, micro-F1 and macro-F1 of parameters on votes that share their slots."""
+    margin, threshold = parameters.margins_of(votes)
+    log_probabilities = link.log_probabilities(margin, threshold)
+    predicted = predict_outcomes(rule, margin, threshold, log_probabilities)
+    table = confusion(votes.outcome, predicted, votes.weight)
+    return {
+        "log_loss": log_loss(votes.outcome, log_probabilities, votes.weight),
+        "micro_f1": micro_f1(table),
+        "macro_f1": macro_f1(table),
+    }
+
+
+def predict_outcomes(
+    rule: Rule, margin: Floats, threshold: Floats, log_probabilities: Floats
+) -> NDArray[np.int8]:
+    """Decide by the most probable outcome (``map``) or by the threshold (the paper's rule)."""
+    return most_probable(log_probabilities) if rule == "map" else decide(margin, threshold)
+
+
+def _curves(
+    votes: Comparisons,
+    folds: list[tuple[Comparisons, Comparisons]],
+    link: Link,
+    dynamics: Dynamics,
+    scheme: Scheme,
+    times: Sequence[float] | None,
+    rule: Rule,
+    backend: str | None,
+) -> Curves:
+    grid = default_times(votes, link, dynamics, backend=backend) if times is None else times
+    scores: dict[str, dict[str, Any]] = {
+        estimate: {scoring: np.empty((len(folds), len(grid))) for scoring in SCORINGS}
+        for estimate in ESTIMATES
+    }
+    for fold, (training, held_out) in enumerate(folds):
+
+        def observe(
+            index: int, state: State, fold: int = fold, held_out: Comparisons = held_out
+        ) -> None:
+            inside = np.repeat(state.dual_norm <= 1.0, np.diff(votes.slots.start))
+            deviations = {
+                "dense": state.deviation,
+                "sparse": np.where(inside, 0.0, state.deviation),
+            }
+            for estimate, deviation in deviations.items():
+                parameters = Parameters(votes.slots, state.consensus, deviation)
+                for scoring, value in score_votes(held_out, parameters, link, rule).items():
+                    scores[estimate][scoring][fold, index] = value
+
+        path = follow(
+            training, link, dynamics, scheme, grid, observe=observe, keep=False, backend=backend
+        )
+        if path.ending is not Ending.COMPLETE:
+            raise PathFailed(path.ending.value)
+    weight = [h.n_votes if h.weight is None else h.weight.sum() for _, h in folds]
+    return Curves(dynamics, np.asarray(grid, dtype=np.float64), np.array(weight, float), scores)

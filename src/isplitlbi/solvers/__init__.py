@@ -1,0 +1,19 @@
+"""Solvers: they follow the path of Split LBI in time (Eq. 8 and 9).
+
+`driver.follow` owns the loop; a scheme says how to take one step; `pilot` says where to look.
+"""
+
+from isplitlbi.solvers.driver import Dynamics, Scheme, State, follow
+from isplitlbi.solvers.explicit import Explicit
+from isplitlbi.solvers.pilot import default_times, fit_before_entries, fit_consensus
+
+__all__ = [
+    "Dynamics",
+    "Explicit",
+    "Scheme",
+    "State",
+    "default_times",
+    "fit_before_entries",
+    "fit_consensus",
+    "follow",
+]

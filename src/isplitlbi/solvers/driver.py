@@ -1,0 +1,215 @@
+"""One loop for every scheme: from an initial state through the requested times.
+
+The path is the solution of::
+
+    c' = -kappa grad_c L        P' = -kappa (grad_P L + (P - Gamma) / nu)
+    Z' = (P - Gamma) / nu       Gamma = kappa shrink(Z)
+
+with the thresholds of the consensus and of every user at least delta. L is the *sum* of the losses
+over votes, so that nu, kappa and t mean the same for three thousand votes and thirty million.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Protocol, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isplitlbi import kernels
+from isplitlbi.comparisons import Comparisons, Slots
+from isplitlbi.links import Link
+from isplitlbi.path import Ending, RegularizationPath
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Dynamics:
+    """The differential equation: which path is followed, whatever the scheme.
+
+    Attributes
+    ----------
+    nu : float
+        Prior variance of a user's weak deviations, in units of the link. Towards zero, only users
+        outside the consensus deviate at all, and the path becomes that of LBI.
+    kappa : float
+        Damping: larger values bring the strong deviations closer to unbiased ones.
+    delta : float
+        Smallest tie threshold allowed.
+    """
+
+    nu: float = 1.0
+    kappa: float = 100.0
+    delta: float = 1e-3
+
+    def __post_init__(self) -> None:
+        """Refuse values for which there is no path."""
+        for name, value in asdict(self).items():
+            if not (np.isfinite(value) and value > 0):
+                raise ValueError(f"{name} is {value}; it must be positive and finite.")
+
+
+@dataclass
+class State:
+    """Where a path has got to. Only the driver and the scheme change it."""
+
+    time: float
+    consensus: Floats
+    deviation: Floats
+    dual: Floats
+    sparse: Floats
+    dual_norm: Floats
+    entry_times: Floats
+    n_steps: int = 0
+
+    @classmethod
+    def initial(cls, slots: Slots, n_items: int, delta: float) -> Self:
+        """Return the paper's start: all scores zero, the consensus threshold one."""
+        consensus = np.zeros(n_items + 1)
+        consensus[-1] = max(1.0, delta)
+        n_slots, n_users = len(slots.coordinate), slots.n_users
+        return cls(
+            time=0.0,
+            consensus=consensus,
+            deviation=np.zeros(n_slots),
+            dual=np.zeros(n_slots),
+            sparse=np.zeros(n_slots),
+            dual_norm=np.zeros(n_users),
+            entry_times=np.full(n_users, np.inf),
+        )
+
+    def copy(self) -> State:
+        """Return a state that shares nothing with this one."""
+        return State(
+            self.time,
+            self.consensus.copy(),
+            self.deviation.copy(),
+            self.dual.copy(),
+            self.sparse.copy(),
+            self.dual_norm.copy(),
+            self.entry_times.copy(),
+            self.n_steps,
+        )
+
+    def record_entries(self, since: float, old_norm: Floats) -> None:
+        """Date the users whose dual passed 1 in the last step, linearly within it."""
+        new = np.flatnonzero((self.dual_norm > 1.0) & np.isinf(self.entry_times))
+        if len(new):
+            share = (1.0 - old_norm[new]) / (self.dual_norm[new] - old_norm[new])
+            self.entry_times[new] = since + np.clip(share, 0.0, 1.0) * (self.time - since)
+
+
+class Stepper(Protocol):
+    """A scheme made ready for some votes."""
+
+    def step(self, state: State, until: float) -> None:
+        """Advance the state by one step, at most to ``until``; update time and dual norms."""
+
+
+class Scheme(Protocol):
+    """Settings of a scheme; frozen, and able to get ready for some votes."""
+
+    @property
+    def max_steps(self) -> int:
+        """Number of steps after which a path is given up."""
+
+    def prepare(self, votes: Comparisons, link: Link, dynamics: Dynamics, loops: Any) -> Stepper:
+        """Return a stepper for these votes."""
+
+
+Observer = Callable[[int, State], None]
+
+
+def follow(
+    votes: Comparisons,
+    link: Link,
+    dynamics: Dynamics,
+    scheme: Scheme,
+    times: Sequence[float] | Floats,
+    *,
+    initial: State | None = None,
+    observe: Observer | None = None,
+    keep: bool = True,
+    backend: str | None = None,
+) -> RegularizationPath:
+    """Follow the path through the requested times.
+
+    Parameters
+    ----------
+    times
+        Increasing times at which to take a snapshot.
+    initial
+        Where to start; the paper's start by default. It is not changed.
+    observe
+        Called at every requested time with its index and the state, which it must not change.
+    keep
+        Whether to keep the users' snapshots; without, memory does not grow with the times.
+    """
+    wanted = _checked_times(times)
+    state = (
+        State.initial(votes.slots, votes.n_items, dynamics.delta)
+        if initial is None
+        else initial.copy()
+    )
+    if state.time > wanted[0]:
+        raise ValueError(f"the first time is {wanted[0]:g}, before the state's {state.time:g}.")
+    stepper = scheme.prepare(votes, link, dynamics, kernels.backend(backend))
+    snapshots: list[tuple[Floats, ...]] = []
+    ending = Ending.COMPLETE
+    for index, time in enumerate(wanted):
+        ending = _advance(stepper, state, time, scheme.max_steps)
+        if ending is not Ending.COMPLETE:
+            break
+        users = (state.deviation.copy(), state.sparse.copy()) if keep else ()
+        snapshots.append((state.consensus.copy(), *users))
+        if observe is not None:
+            observe(index, state)
+
+    reached = len(snapshots)
+    n_slots = len(votes.slots.coordinate)
+    rows = list(zip(*snapshots, strict=True)) or [()] * 3
+
+    def stacked(index: int, width: int) -> Floats:
+        return np.array(rows[index]) if index < len(rows) and rows[index] else np.empty((0, width))
+
+    return RegularizationPath(
+        slots=votes.slots,
+        times=wanted[:reached],
+        consensus=stacked(0, votes.n_items + 1),
+        deviation=stacked(1, n_slots),
+        sparse=stacked(2, n_slots),
+        entry_times=state.entry_times,
+        ending=ending,
+        n_steps=state.n_steps,
+        settings={
+            "link": link.name,
+            "scheme": type(scheme).__name__.lower(),
+            **asdict(dynamics),
+            **asdict(scheme),  # type: ignore[call-overload]
+        },
+    )
+
+
+def _advance(stepper: Stepper, state: State, until: float, max_steps: int) -> Ending:
+    while state.time < until:
+        if state.n_steps >= max_steps:
+            return Ending.STEP_LIMIT
+        since, old_norm = state.time, state.dual_norm
+        stepper.step(state, until)
+        state.n_steps += 1
+        if not (np.isfinite(state.consensus).all() and np.isfinite(state.dual_norm).all()):
+            return Ending.NOT_FINITE
+        state.record_entries(since, old_norm)
+    return Ending.COMPLETE
+
+
+def _checked_times(times: Sequence[float] | Floats) -> Floats:
+    wanted = np.asarray(times, dtype=np.float64)
+    if wanted.ndim != 1 or len(wanted) == 0:
+        raise ValueError("times must be a list of at least one number.")
+    if not (np.isfinite(wanted).all() and wanted[0] > 0 and (np.diff(wanted) > 0).all()):
+        raise ValueError("times must be positive, finite and strictly increasing.")
+    return wanted

@@ -1,0 +1,150 @@
+"""Ids and their indices. Ids are strings or integers, never converted into one another."""
+
+from __future__ import annotations
+
+import difflib
+from typing import Any, Self
+
+import narwhals as nw
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+
+class InvalidVotes(ValueError):
+    """Votes that cannot be used; the message says why, and what to do, to who gave them."""
+
+
+class Vocabulary:
+    """A sorted list of distinct ids, and the index of each.
+
+    Examples
+    --------
+    >>> fruit = Vocabulary.of(pl.Series(["pear", "apple", "pear"]))
+    >>> fruit.labels
+    array(['apple', 'pear'], dtype=object)
+    >>> fruit.encode(["pear", "plum"])
+    array([ 1, -1], dtype=int32)
+    >>> fruit.nearest("aple")
+    'apple'
+    """
+
+    def __init__(self, labels: NDArray[Any], what: str = "id") -> None:
+        self.labels = labels
+        self.labels.setflags(write=False)
+        self.what = what
+        self._sorted = pl.Series(what, labels.tolist(), dtype=_id_type(labels))
+
+    @classmethod
+    def of(cls, *columns: pl.Series, what: str = "id", source: str = "votes") -> Self:
+        """Collect the ids of some columns."""
+        distinct = []
+        for column in columns:
+            if column.dtype.is_integer():
+                try:
+                    distinct.append(column.unique().cast(pl.Int64))
+                except pl.exceptions.PolarsError:
+                    raise InvalidVotes(
+                        f"{source}: {what} {show(column.max())} is beyond 64-bit integers. "
+                        "Give such ids as text."
+                    ) from None
+            elif column.dtype == pl.String:
+                distinct.append(column.unique())
+            else:
+                raise InvalidVotes(
+                    f"{source}: {what} holds values of type {column.dtype}, such as "
+                    f"{show(column[0])}; ids are strings or integers. Convert the column to one."
+                )
+        if len({column.dtype for column in distinct}) > 1:
+            raise InvalidVotes(
+                f"{source}: {what} has text in one column and integers in the other, such as "
+                f"{show(columns[0][0])} and {show(columns[1][0])}. Convert both to one type."
+            )
+        labels = pl.concat([column.rename("") for column in distinct]).unique().sort()
+        return cls(labels.to_numpy(writable=True), what)
+
+    def __len__(self) -> int:
+        """Return the number of ids."""
+        return len(self.labels)
+
+    def encode(self, ids: Any) -> NDArray[np.int32]:
+        """Return the index of every id, -1 where it is not in the vocabulary."""
+        column = as_series(ids, self.what, "ids")
+        if len(column) == 0:
+            return np.empty(0, dtype=np.int32)
+        text = self._sorted.dtype == pl.String
+        if (column.dtype == pl.String) != text or not (text or column.dtype.is_integer()):
+            kinds = ("strings", "integers") if text else ("integers", "strings")
+            raise InvalidVotes(
+                f"{self.what}: the ids are {kinds[0]}, such as {show(self._sorted[0])}, "
+                f"but {show(column[0])} was asked for. Ask with {kinds[0]}."
+            )
+        if text:
+            codes = column.cast(pl.Enum(self._sorted), strict=False).to_physical()
+            return codes.cast(pl.Int32).fill_null(-1).to_numpy(writable=True)
+        wanted = column.to_numpy()
+        place = np.minimum(np.searchsorted(self.labels, wanted), len(self) - 1)
+        return np.where(self.labels[place] == wanted, place, -1).astype(np.int32)
+
+    def nearest(self, label: Any) -> Any:
+        """Return the known id that looks most like this one."""
+        by_text = {str(known): known for known in self.labels}
+        close = difflib.get_close_matches(str(label), by_text, n=1, cutoff=0.0)
+        return by_text[close[0]]
+
+
+def as_series(values: Any, name: str, source: str) -> pl.Series:
+    """Take a column in whatever form it comes; nulls stay nulls, nothing is converted."""
+    if isinstance(values, pl.Series):
+        series = values
+    else:
+        column = nw.from_native(values, allow_series=True, series_only=False, pass_through=True)
+        if not isinstance(column, nw.Series):
+            series = _from_objects(values, name, source)
+        elif column.implementation.is_pyarrow():
+            series = pl.Series(name, pl.from_arrow(column.to_native()))
+        else:
+            array = column.to_numpy()
+            missing = column.is_null().to_numpy()
+            if missing.any() and array.dtype.kind != "f":
+                array = array.astype(object)
+                array[missing] = None
+            series = _from_objects(array, name, source)
+    if isinstance(series.dtype, pl.Categorical | pl.Enum):
+        series = series.cast(pl.String)
+    if series.dtype.is_float():
+        series = series.fill_nan(None)
+    return series.alias(name)
+
+
+def _from_objects(values: Any, name: str, source: str) -> pl.Series:
+    array = values if isinstance(values, np.ndarray) else np.array(list(values), dtype=object)
+    if array.ndim != 1:
+        raise InvalidVotes(f"{source}: {name} must be one column, found {array.ndim} dimensions.")
+    if array.dtype.kind in "iufb":
+        return pl.Series(name, array)
+    objects = [None if value != value else value for value in array.tolist()]
+    try:
+        return pl.Series(name, objects, strict=True)
+    except (TypeError, OverflowError, pl.exceptions.PolarsError):
+        kinds = sorted({type(value).__name__ for value in objects if value is not None})
+        raise InvalidVotes(
+            f"{source}: {name} mixes values of type {', '.join(kinds)}; "
+            "use one type, strings or integers of at most 64 bits."
+        ) from None
+
+
+def first_of(mask: pl.Series | NDArray[np.bool_]) -> int:
+    """Return the first row where the mask holds, counted from 1; 0 where it never does."""
+    found = np.flatnonzero(np.asarray(mask))
+    return int(found[0]) + 1 if len(found) else 0
+
+
+def show(value: Any) -> str:
+    """Show a value in a message, shortened where a stranger's id would drown the sentence."""
+    text = repr(value.item() if isinstance(value, np.generic) else value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def _id_type(labels: NDArray[Any]) -> type[pl.DataType]:
+    return pl.Int64 if labels.dtype.kind == "i" else pl.String
