@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from isplitlbi.comparisons import InvalidVotes as InvalidVotes
     from isplitlbi.estimators import ISplitLBI as ISplitLBI
     from isplitlbi.path import RegularizationPath as RegularizationPath
-    from isplitlbi.simulate import simulate as simulate
 
 __version__ = "0.1.0"
 
@@ -28,10 +27,9 @@ _HOMES = {
     "InvalidVotes": "comparisons",
     "ISplitLBI": "estimators",
     "RegularizationPath": "path",
-    "simulate": "simulate",
 }
 
-__all__ = ["Comparisons", "ISplitLBI", "InvalidVotes", "RegularizationPath", "simulate"]
+__all__ = ["Comparisons", "ISplitLBI", "InvalidVotes", "RegularizationPath"]
 
 
 def __getattr__(name: str) -> Any:

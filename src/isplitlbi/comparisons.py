@@ -116,7 +116,7 @@ class Comparisons:
         weight: ArrayLike | None = None,
         group: ArrayLike | None = None,
         *,
-        labels: Mapping[str, str] | None = None,
+        labels: Mapping[Any, str] | None = None,
         source: str = "votes",
     ) -> Self:
         """Check and index votes given as columns of equal length.
@@ -159,7 +159,7 @@ class Comparisons:
         winner: str = "winner",
         weight: str | None = None,
         group: str | None = None,
-        labels: Mapping[str, str] | None = None,
+        labels: Mapping[Any, str] | None = None,
         source: str = "votes",
     ) -> Self:
         """Check and index votes in a data frame (pandas, polars, pyarrow, ...).
@@ -211,7 +211,7 @@ class Comparisons:
         cls,
         series: dict[str, pl.Series],
         names: dict[str, str],
-        labels: Mapping[str, str] | None,
+        labels: Mapping[Any, str] | None,
         source: str,
     ) -> Self:
         n_votes = len(series["user"])
@@ -338,21 +338,11 @@ class Comparisons:
                 raise ValueError(f"a mask of {len(chosen)} rows does not fit {self.n_votes} votes.")
             chosen = np.flatnonzero(chosen)
         chosen = chosen.astype(np.int64)
-        per_vote = (
-            "user",
-            "left",
-            "right",
-            "outcome",
-            "weight",
-            "group",
-            "left_slot",
-            "right_slot",
-        )
-        parts = {}
-        for name in per_vote:
+        parts: dict[str, Any] = {}
+        for name in _PER_VOTE:
             values = getattr(self, name)
-            parts[name] = None if values is None else values[chosen]
-            if parts[name] is not None:
+            if values is not None:
+                parts[name] = values[chosen]
                 parts[name].setflags(write=False)
         return replace(self, **parts)
 
@@ -403,7 +393,7 @@ class Comparisons:
         Dealing from this order to parts in turn is what makes a split stratified. Returns the unit
         of every vote and, per unit, its place in its user's order and its user's random offset.
         """
-        keys = [self.right, self.left, self.outcome, self.user]
+        keys: list[NDArray[Any]] = [self.right, self.left, self.outcome, self.user]
         if self.weight is not None:
             keys.insert(0, self.weight)
         if self.group is not None:
@@ -430,23 +420,27 @@ class Comparisons:
 
 
 def _outcomes(
-    column: pl.Series, name: str, labels: Mapping[str, str], source: str
+    column: pl.Series, name: str, labels: Mapping[Any, str], source: str
 ) -> NDArray[np.int8]:
     if bad := [target for target in labels.values() if target not in OUTCOMES]:
         raise InvalidVotes(
             f"{source}: a label is mapped to {bad[0]!r}, which is not one of {', '.join(OUTCOMES)}."
         )
+    words: dict[Any, int] = {word: OUTCOMES[target] for word, target in labels.items()}
+    values = column
     if column.dtype == pl.String:
-        words = OUTCOMES | {word: OUTCOMES[target] for word, target in labels.items()}
-        known, allowed = column.is_in(list(words)), ", ".join(OUTCOMES)
+        words, allowed = OUTCOMES | words, ", ".join(OUTCOMES)
     else:
-        words, allowed = {1: 1, 0: 0, -1: -1}, "1 (left), 0 (tie), -1 (right)"
+        allowed = "1 (left), 0 (tie), -1 (right)"
         if not column.dtype.is_numeric():
             raise InvalidVotes(
                 f"{source}: {name} holds values of type {column.dtype}; expected left, right, tie "
                 f"or {allowed}."
             )
-        known = column.is_in(list(words))
+        numbers = {word: code for word, code in words.items() if isinstance(word, int | float)}
+        words = {float(word): code for word, code in ({1: 1, 0: 0, -1: -1} | numbers).items()}
+        values = column.cast(pl.Float64)
+    known = values.is_in(list(words))
     if row := first_of(~known):
         value = column[row - 1]
         raise InvalidVotes(
@@ -454,18 +448,21 @@ def _outcomes(
             f"{_and_more(~known)}. "
             f"Map it with labels={{{show(value)}: 'tie'}} (--label {value}=tie), or left, or right."
         )
-    return column.replace_strict(words, return_dtype=pl.Int8).to_numpy(writable=True)
+    return values.replace_strict(words, return_dtype=pl.Int8).to_numpy(writable=True)
 
 
 def _weights(column: pl.Series, name: str, source: str) -> Floats:
-    try:
-        weight = column.cast(pl.Float64).to_numpy(writable=True)
-    except pl.exceptions.PolarsError:
-        readable = column.cast(pl.Float64, strict=False).is_not_null()
-        row = first_of(~readable)
+    if not (column.dtype.is_numeric() or column.dtype == pl.String):
         raise InvalidVotes(
-            f"{source}, row {row}: {name} {show(column[row - 1])} is not a number."
-        ) from None
+            f"{source}: {name} holds values of type {column.dtype}; expected positive numbers."
+        )
+    numbers = column.cast(pl.Float64, strict=False)
+    if row := first_of(numbers.is_null()):
+        raise InvalidVotes(
+            f"{source}, row {row}: {name} {show(column[row - 1])} is not a number"
+            f"{_and_more(numbers.is_null())}. Correct it or remove the row."
+        )
+    weight = numbers.to_numpy(writable=True)
     bad = ~(np.isfinite(weight) & (weight > 0))
     if row := first_of(bad):
         raise InvalidVotes(

@@ -27,12 +27,12 @@ from isplitlbi.selection import (
     predict_outcomes,
     select,
 )
-from isplitlbi.solvers import Dynamics, Explicit, Scheme, default_times, follow
+from isplitlbi.solvers import Dynamics, Explicit, Implicit, Scheme, default_times, follow
 from isplitlbi.vocabulary import Vocabulary, show
 
 Floats = NDArray[np.float64]
 
-SOLVERS: dict[str, type[Scheme]] = {"explicit": Explicit}
+SOLVERS: dict[str, type[Scheme]] = {"implicit": Implicit, "explicit": Explicit}
 
 
 class ISplitLBI(ClassifierMixin, BaseEstimator):
@@ -58,8 +58,9 @@ class ISplitLBI(ClassifierMixin, BaseEstimator):
         What the cross-validation optimises.
     delta : float, default 1e-3
         Smallest tie threshold.
-    solver : {"explicit"} or a scheme, default "explicit"
-        How the path is followed; a scheme carries its own settings.
+    solver : {"implicit", "explicit"} or a scheme, default "implicit"
+        How the path is followed: fast, or by the paper's own scheme. A scheme carries its own
+        settings.
     backend : {"numba", "numpy"}, optional
         Compiled loops or plain ones.
     random_state : int, default 0
@@ -83,7 +84,8 @@ class ISplitLBI(ClassifierMixin, BaseEstimator):
 
     Examples
     --------
-    >>> from isplitlbi import ISplitLBI, simulate
+    >>> from isplitlbi import ISplitLBI
+    >>> from isplitlbi.simulate import simulate
     >>> votes, truth = simulate(n_users=8, n_items=4, votes_per_user=(30, 40), random_state=1)
     >>> model = ISplitLBI(kappa=10, n_folds=2).fit(votes)
     >>> print(model.ranking())
@@ -105,7 +107,7 @@ class ISplitLBI(ClassifierMixin, BaseEstimator):
         n_folds: int = 5,
         scoring: Scoring = "log_loss",
         delta: float = 1e-3,
-        solver: str | Scheme = "explicit",
+        solver: str | Scheme = "implicit",
         backend: str | None = None,
         random_state: int | None = 0,
     ) -> None:
@@ -148,7 +150,7 @@ class ISplitLBI(ClassifierMixin, BaseEstimator):
         if self.time is not None:
             if len(candidates) > 1:
                 raise ValueError("several nu or kappa need cross-validation: leave time unset.")
-            self.selection_ = None
+            selection = None
             dynamics, stop = candidates[0], float(self.time)
             grid = (
                 default_times(votes, link, dynamics, backend=self.backend)
@@ -156,7 +158,7 @@ class ISplitLBI(ClassifierMixin, BaseEstimator):
                 else np.asarray(self.times, dtype=np.float64)
             )
         else:
-            self.selection_ = select(
+            selection = select(
                 votes,
                 link,
                 candidates,
@@ -168,24 +170,22 @@ class ISplitLBI(ClassifierMixin, BaseEstimator):
                 rng=self.random_state,
                 backend=self.backend,
             )
-            dynamics, stop = self.selection_.dynamics, self.selection_.time
-            grid = self.selection_.chosen.times
-        self.path_ = follow(
-            votes, link, dynamics, scheme, np.union1d(grid, [stop]), backend=self.backend
-        )
-        if self.path_.ending is not Ending.COMPLETE:
-            raise PathFailed(self.path_.ending.value)
+            dynamics, stop = selection.dynamics, selection.time
+            grid = selection.chosen.times
+        path = follow(votes, link, dynamics, scheme, np.union1d(grid, [stop]), backend=self.backend)
+        if path.ending is not Ending.COMPLETE:
+            raise PathFailed(path.ending.value)
 
-        self.votes_ = votes
+        self.votes_, self.selection_, self.path_ = votes, selection, path
         self.users_, self.items_ = votes.users, votes.items
         self.classes_ = np.array([-1, 0, 1])
         self.n_features_in_ = 3
         self.time_, self.nu_, self.kappa_ = stop, dynamics.nu, dynamics.kappa
-        self.parameters_: Parameters = self.path_.at(stop)
+        self.parameters_: Parameters = path.at(stop)
         self.consensus_: Floats = self.parameters_.consensus[:-1]
         self.threshold_ = float(self.parameters_.consensus[-1])
-        self.entry_times_ = self.path_.entry_times
-        self.abnormal_users_ = self.users_[self.path_.support_at(stop)].tolist()
+        self.entry_times_ = path.entry_times
+        self.abnormal_users_ = self.users_[path.support_at(stop)].tolist()
         return self
 
     def _scheme(self) -> Scheme:
@@ -197,6 +197,8 @@ class ISplitLBI(ClassifierMixin, BaseEstimator):
 
     def _candidates(self) -> list[Dynamics]:
         nus, kappas = np.atleast_1d(self.nu), np.atleast_1d(self.kappa)
+        if nus.size == 0 or kappas.size == 0:
+            raise ValueError("nu and kappa need at least one value each.")
         return [Dynamics(float(n), float(k), self.delta) for n, k in product(nus, kappas)]
 
     # --- prediction ------------------------------------------------------------------------
@@ -218,10 +220,8 @@ class ISplitLBI(ClassifierMixin, BaseEstimator):
 
     def score(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> float:
         """Return the share of votes predicted correctly (= micro-F1)."""
-        if isinstance(X, Comparisons):
-            y = X.outcome if y is None else y
-            sample_weight = X.weight if sample_weight is None else sample_weight
-        return float(np.average(self.predict(X) == np.asarray(y), weights=sample_weight))
+        votes = _as_votes(X, y, sample_weight)
+        return float(np.average(self.predict(votes) == votes.outcome, weights=votes.weight))
 
     def _margins(self, X: Any) -> tuple[Floats, Floats]:
         check_is_fitted(self)
@@ -237,11 +237,13 @@ class ISplitLBI(ClassifierMixin, BaseEstimator):
 
     def scores(self, user: Any = None) -> Floats:
         """Return a user's score for every one of ``items_``; the consensus without a user."""
-        return self.parameters_.scores_of(self._user_index(user))
+        index = self._user_index(user)
+        return self.parameters_.scores_of(index)
 
     def threshold(self, user: Any = None) -> float:
         """Return a user's tie threshold; the consensus's without a user."""
-        return self.parameters_.threshold_of(self._user_index(user))
+        index = self._user_index(user)
+        return self.parameters_.threshold_of(index)
 
     def ranking(self, user: Any = None) -> Ranking:
         """Return the partial ranking of the consensus, or of one user, in tiers."""
@@ -324,17 +326,16 @@ def _as_votes(X: Any, y: Any, sample_weight: ArrayLike | None) -> Comparisons:
 
 def _pair_columns(X: Any) -> tuple[Any, Any, Any]:
     """Return the columns user, left, right of a frame, or the only three of an array."""
-    table = nw.from_native(X, eager_only=True, pass_through=True)
+    table: Any = nw.from_native(X, eager_only=True, pass_through=True)
     if isinstance(table, nw.DataFrame):
-        names = ("user", "left", "right")
-        if not set(names) <= set(table.columns):
-            names = tuple(table.columns)
-        if len(names) == 3:
-            return tuple(table[name].to_native() for name in names)  # type: ignore[return-value]
+        named = {"user", "left", "right"} <= set(table.columns)
+        names = ["user", "left", "right"] if named else table.columns
+        columns = [table[name].to_native() for name in names]
         found = ", ".join(table.columns)
     else:
-        array = X if isinstance(X, np.ndarray) else np.array([tuple(row) for row in X], dtype=object)
-        if array.ndim == 2 and array.shape[1] == 3:
-            return array[:, 0], array[:, 1], array[:, 2]
+        array = table if isinstance(table, np.ndarray) else np.array(list(table), dtype=object)
+        columns = list(array.T) if array.ndim == 2 else []
         found = f"an array of shape {array.shape}"
-    raise InvalidVotes(f"X needs the columns user, left, right; found {found}.")
+    if len(columns) != 3:
+        raise InvalidVotes(f"X needs the columns user, left, right; found {found}.")
+    return columns[0], columns[1], columns[2]

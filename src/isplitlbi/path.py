@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
@@ -84,10 +83,13 @@ class RegularizationPath:
     def support_at(self, time: float) -> NDArray[np.intp]:
         """Return the users outside the consensus at that time, in order of entry."""
         owner_total = np.add.reduceat(self.sparse_at(time) ** 2, self.slots.start[:-1])
-        out = np.flatnonzero(owner_total > 0)
+        # Between snapshots Gamma is interpolated, and nonzero a little before the entry.
+        out = np.flatnonzero((owner_total > 0) & (self.entry_times <= time))
         return out[np.argsort(self.entry_times[out], kind="stable")]
 
     def _between(self, rows: Floats, time: float) -> Floats:
+        if len(self.times) == 0:
+            raise ValueError(f"This path has no snapshots. {self.ending.value}")
         if len(rows) == 0:
             raise ValueError("This path was followed without keeping snapshots of the users.")
         if not self.times[0] <= time <= self.times[-1]:
@@ -97,10 +99,10 @@ class RegularizationPath:
             )
         after = int(np.searchsorted(self.times, time))
         if self.times[after] == time:
-            return rows[after].copy()
+            return np.array(rows[after])
         before = after - 1
         share = (time - self.times[before]) / (self.times[after] - self.times[before])
-        return (1.0 - share) * rows[before] + share * rows[after]
+        return np.asarray((1.0 - share) * rows[before] + share * rows[after])
 
     def save(self, file: str | Path) -> None:
         """Write the path to a file (NumPy's zip of arrays, no pickle)."""
@@ -132,7 +134,8 @@ class RegularizationPath:
     def load(cls, file: str | Path) -> Self:
         """Read a path that `save` wrote; anything else gives one clear error."""
         try:
-            with np.load(file, allow_pickle=False) as content:
+            # Opened here, because NumPy leaves a damaged file open.
+            with Path(file).open("rb") as stream, np.load(stream, allow_pickle=False) as content:
                 header = json.loads(content["header"].tobytes())
                 if header["format"] != FORMAT:
                     raise UnreadablePath(f"{file}: this is not a regularization path.")
@@ -145,32 +148,37 @@ class RegularizationPath:
                     slots=Slots(content["slot_start"], content["slot_coordinate"]),
                     ending=Ending[header["ending"]],
                     n_steps=int(header["n_steps"]),
-                    settings=header["settings"],
+                    settings=dict(header["settings"]),
                     **{name: content[name] for name in _ARRAYS},
                 )
+                if not path._fits_together():
+                    raise UnreadablePath(
+                        f"{file}: its arrays do not fit together; the file is damaged."
+                    )
         except UnreadablePath:
             raise
         except FileNotFoundError:
             raise UnreadablePath(f"{file}: there is no such file.") from None
-        except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as error:
+        except Exception as error:  # a foreign file may fail in any way
             raise UnreadablePath(
                 f"{file}: this is not a regularization path, or it is damaged "
                 f"({type(error).__name__})."
             ) from None
-        path._check_shapes(file)
         return path
 
-    def _check_shapes(self, file: str | Path) -> None:
+    def _fits_together(self) -> bool:
         n_slots, n_times = len(self.slots.coordinate), len(self.times)
-        consistent = (
-            self.slots.start[-1] == n_slots
-            and len(self.entry_times) == self.slots.n_users
+        return bool(
+            self.slots.start[0] == 0
+            and self.slots.start[-1] == n_slots
+            and np.all(np.diff(self.slots.start) >= 1)
+            and self.times.shape == (n_times,)
+            and self.entry_times.shape == (self.slots.n_users,)
             and self.consensus.shape == (n_times, self.slots.coordinate.max(initial=0) + 1)
             and self.deviation.shape in ((n_times, n_slots), (0, n_slots))
             and self.sparse.shape == self.deviation.shape
+            and all(getattr(self, name).dtype == np.float64 for name in _ARRAYS)
         )
-        if not consistent:
-            raise UnreadablePath(f"{file}: its arrays do not fit together; the file is damaged.")
 
 
 _ARRAYS = ("times", "consensus", "deviation", "sparse", "entry_times")

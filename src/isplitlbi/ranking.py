@@ -97,14 +97,15 @@ def as_good_as(scores: Floats, threshold: float, item: int) -> NDArray[np.intp]:
     """Return the items that tie with one, nearest first."""
     distance = np.abs(scores - scores[item])
     near = np.argsort(distance, kind="stable")
-    return near[(distance[near] <= threshold) & (near != item)]
+    tied = (distance[near] <= threshold) & (near != item)
+    return np.asarray(near[tied])
 
 
 def better_than(scores: Floats, threshold: float, item: int) -> NDArray[np.intp]:
     """Return the items that beat one, the slightest step up first."""
     gain = scores - scores[item]
     near = np.argsort(gain, kind="stable")
-    return near[gain[near] > threshold]
+    return np.asarray(near[gain[near] > threshold])
 
 
 class Decomposition(NamedTuple):
@@ -160,14 +161,15 @@ def _own_curvature(votes: Comparisons, parameters: Parameters, link: Link) -> Fl
     )
     n_slots = len(slots.coordinate)
     threshold_slot = slots.threshold[edges.owner]
-    return np.asarray(
+    curvature = (
         np.bincount(edges.first, by_margin, n_slots)
         + np.bincount(edges.second, by_margin, n_slots)
         + np.bincount(threshold_slot, by_threshold, n_slots)
     )
+    return np.maximum(curvature, 0.0)  # where a link has none, rounding may fall below
 
 
 def _matrix(slots: Slots, values: Floats, shape: tuple[int, int]) -> csr_array:
-    matrix = csr_array((values, slots.coordinate, slots.start), shape=shape)
-    matrix.eliminate_zeros()
-    return matrix
+    owner, filled = slots.owner, np.flatnonzero(values)
+    where = (owner[filled], slots.coordinate[filled])
+    return csr_array((values[filled], where), shape=shape)

@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from isplitlbi.comparisons import Comparisons
+from isplitlbi.comparisons import Comparisons, InvalidVotes
 from isplitlbi.links import Link
 from isplitlbi.metrics import confusion, decide, log_loss, macro_f1, micro_f1, most_probable
 from isplitlbi.parameters import Parameters
@@ -55,6 +55,8 @@ class Curves:
     def spread(self, scoring: Scoring, estimate: Estimate = "dense") -> Floats:
         """Return the standard error of that mean."""
         scores = self.scores[estimate][scoring]
+        if len(scores) < 2:
+            return np.full(scores.shape[1], np.nan)
         return np.asarray(np.std(scores, axis=0, ddof=1) / np.sqrt(len(scores)))
 
     def best(self, scoring: Scoring, estimate: Estimate = "dense") -> int:
@@ -94,9 +96,27 @@ def select(
 ) -> Selection:
     """Cross-validate the time, and nu and kappa where several candidates are given.
 
-    All candidates are judged on the same folds.
+    All candidates are judged on the same folds. The order of the votes does not matter.
     """
-    folds = votes.folds_within_user(n_folds, rng)
+    keys: list[NDArray[Any]] = [votes.outcome, votes.right, votes.left, votes.user]
+    if votes.weight is not None:
+        keys.insert(0, votes.weight)
+    votes = votes.subset(np.lexsort(keys))  # in one order, so that sums over votes round alike
+    # With very few votes a fold may come out empty on one side; it has nothing to say.
+    folds = [
+        (training, held_out)
+        for training, held_out in votes.folds_within_user(n_folds, rng)
+        if len(training) and len(held_out)
+    ]
+    if not folds:
+        raise InvalidVotes(
+            f"{len(votes)} votes are too few to hold any out: give more, or set the time."
+        )
+    if not all(len(held_out) for _, held_out in folds):
+        raise ValueError(
+            f"{n_folds} folds of so few votes leave a fold empty: ask for fewer n_folds, or give "
+            "the time."
+        )
     curves = tuple(
         _curves(votes, folds, link, dynamics, scheme, times, rule, backend)
         for dynamics in candidates

@@ -82,9 +82,11 @@ class Vocabulary:
         if text:
             codes = column.cast(pl.Enum(self._sorted), strict=False).to_physical()
             return codes.cast(pl.Int32).fill_null(-1).to_numpy(writable=True)
-        wanted = column.to_numpy()
-        place = np.minimum(np.searchsorted(self.labels, wanted), len(self) - 1)
-        return np.where(self.labels[place] == wanted, place, -1).astype(np.int32)
+        # All as int64: NumPy compares signed with unsigned through floats, which blurs large ids.
+        wanted = column.cast(pl.Int64, strict=False)
+        known, ids = wanted.is_not_null().to_numpy(), wanted.fill_null(0).to_numpy()
+        place = np.minimum(np.searchsorted(self.labels, ids), len(self) - 1)
+        return np.where(known & (self.labels[place] == ids), place, -1).astype(np.int32)
 
     def nearest(self, label: Any) -> Any:
         """Return the known id that looks most like this one."""
@@ -97,6 +99,8 @@ def as_series(values: Any, name: str, source: str) -> pl.Series:
     """Take a column in whatever form it comes; nulls stay nulls, nothing is converted."""
     if isinstance(values, pl.Series):
         series = values
+    elif hasattr(values, "__arrow_c_array__"):
+        series = pl.Series(name, values)
     else:
         column = nw.from_native(values, allow_series=True, series_only=False, pass_through=True)
         if not isinstance(column, nw.Series):
@@ -123,15 +127,25 @@ def _from_objects(values: Any, name: str, source: str) -> pl.Series:
         raise InvalidVotes(f"{source}: {name} must be one column, found {array.ndim} dimensions.")
     if array.dtype.kind in "iufb":
         return pl.Series(name, array)
-    objects = [None if value != value else value for value in array.tolist()]
+    objects = [None if _is_missing(value) else value for value in array.tolist()]
     try:
         return pl.Series(name, objects, strict=True)
-    except (TypeError, OverflowError, pl.exceptions.PolarsError):
+    except (TypeError, ValueError, OverflowError, pl.exceptions.PolarsError):
         kinds = sorted({type(value).__name__ for value in objects if value is not None})
-        raise InvalidVotes(
-            f"{source}: {name} mixes values of type {', '.join(kinds)}; "
-            "use one type, strings or integers of at most 64 bits."
-        ) from None
+    if kinds == ["float", "int"]:
+        return pl.Series(name, objects, dtype=pl.Float64, strict=False)
+    found = "mixes values" if len(kinds) > 1 else "holds values that do not fit,"
+    raise InvalidVotes(
+        f"{source}: {name} {found} of type {', '.join(kinds)}; "
+        "use one type, strings or integers of at most 64 bits."
+    )
+
+
+def _is_missing(value: Any) -> bool:
+    try:
+        return bool(value != value)  # NaN and NaT differ from themselves
+    except TypeError:  # pandas.NA will not even say
+        return True
 
 
 def first_of(mask: pl.Series | NDArray[np.bool_]) -> int:

@@ -7,7 +7,10 @@ taught here that a `Link` is a type whose methods are the Python methods of its 
 from __future__ import annotations
 
 import math
+from functools import cache
+from hashlib import sha256
 from inspect import signature
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,6 +26,7 @@ from numba.extending import (
     unbox,
 )
 
+from isplitlbi import links
 from isplitlbi.links import Link, log_normal_cdf
 
 # Division by zero gives inf, as in NumPy: no checks in the loops. Never fastmath, which breaks
@@ -41,11 +45,25 @@ FORMULAS = (
 
 
 class LinkType(types.Opaque):
-    """The numba type of one link class; a link holds no data, so its value is nothing."""
+    """The numba type of one link class; a link holds no data, so its value is nothing.
+
+    Its name carries a digest of the formulas: numba keeps compiled loops on disk by the types of
+    their arguments, and would otherwise reuse those of an older formula.
+    """
 
     def __init__(self, link_class: type[Link]) -> None:
         self.link_class = link_class
-        super().__init__(name=f"{link_class.__module__}.{link_class.__qualname__}")
+        name = f"{link_class.__module__}.{link_class.__qualname__}@{_digest(link_class)}"
+        super().__init__(name=name)
+
+
+@cache
+def _digest(link_class: type[Link]) -> str:
+    digest = sha256(Path(links.__file__).read_bytes())
+    for formula in FORMULAS:
+        code = getattr(link_class, formula).__code__
+        digest.update(repr((code.co_code, code.co_consts, code.co_names)).encode())
+    return digest.hexdigest()[:16]
 
 
 register_model(LinkType)(models.OpaqueModel)
@@ -66,7 +84,9 @@ def _teach(formula: str) -> None:
         return getattr(link.link_class, formula)
 
     implementation.__signature__ = signature(getattr(Link, formula))  # type: ignore[attr-defined]
-    overload_method(LinkType, formula, jit_options=OPTIONS)(implementation)
+    # Not strict: a subclass may name its parameters as it likes.
+    teach: Any = overload_method(LinkType, formula, strict=False, jit_options=OPTIONS)
+    teach(implementation)
 
 
 for _formula in FORMULAS:
@@ -200,3 +220,184 @@ def threshold_curvature(link, slots, consensus, deviation, decided, ties):
         total += here
         largest = max(largest, here)
     return total + largest, steepest
+
+
+# --- the implicit scheme -------------------------------------------------------------------------
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def assemble(
+    link,
+    slots,
+    edges,
+    begin,
+    end,
+    consensus,
+    own,
+    old_deviation,
+    old_dual,
+    step,
+    nu,
+    kappa,
+    gradient,
+    diagonal,
+    curvature,
+    pushed,
+    bend,
+    consensus_gradient,
+    consensus_diagonal,
+):
+    damping, ratio = 1.0 / (kappa * step), kappa * step / nu
+    consensus_gradient[:] = 0.0
+    consensus_diagonal[:] = 0.0
+    value = 0.0
+    for user in range(begin, end):
+        first_slot, last = slots.start[user], slots.start[user + 1] - 1
+        for slot in range(first_slot, last + 1):
+            gradient[slot] = 0.0
+            diagonal[slot] = 0.0
+        threshold = own[last]
+        slope, bent = 0.0, 0.0
+        for edge in range(edges.start[user], edges.start[user + 1]):
+            i, j = edges.first[edge], edges.second[edge]
+            margin = (consensus[slots.coordinate[i]] + own[i]) - (
+                consensus[slots.coordinate[j]] + own[j]
+            )
+            loss, by_margin, by_threshold, mm, mt, tt = link.vote_terms(
+                margin,
+                threshold,
+                edges.first_wins[edge],
+                edges.ties[edge],
+                edges.second_wins[edge],
+            )
+            value += loss
+            gradient[i] += by_margin
+            gradient[j] -= by_margin
+            diagonal[i] += mm
+            diagonal[j] += mm
+            slope += by_threshold
+            bent += tt
+            curvature[edge, 0] = mm
+            curvature[edge, 1] = mt
+            curvature[edge, 2] = tt
+
+        square, deviation_square, moved_square = 0.0, 0.0, 0.0
+        for slot in range(first_slot, last + 1):
+            deviation = own[slot] - (consensus[-1] if slot == last else 0.0)
+            w = old_dual[slot] + (step / nu) * deviation
+            moved = deviation - old_deviation[slot]
+            pushed[slot] = w
+            square += w * w
+            deviation_square += deviation * deviation
+            moved_square += moved * moved
+        norm = math.sqrt(square)
+        value += 0.5 * damping * moved_square + 0.5 * deviation_square / nu
+        factor, second = 1.0, 0.0
+        if norm > 1.0:
+            factor = (1.0 + ratio / norm) / (1.0 + ratio)
+            second = ratio / (nu * (1.0 + ratio) * norm**3)
+            value -= 0.5 * kappa / (step * (1.0 + ratio)) * (norm - 1.0) ** 2
+        first = factor / nu
+        bend[user, 0] = first
+        bend[user, 1] = second
+        for slot in range(first_slot, last + 1):
+            w = pushed[slot]
+            deviation = own[slot] - (consensus[-1] if slot == last else 0.0)
+            pull = (factor * w - old_dual[slot]) / step
+            pull += damping * (deviation - old_deviation[slot])
+            stiffness = damping + first - second * w * w
+            if slot == last:
+                consensus_gradient[-1] -= pull
+                consensus_diagonal[-1] += stiffness
+                gradient[slot] = slope + pull
+                diagonal[slot] = bent + stiffness
+            else:
+                coordinate = slots.coordinate[slot]
+                consensus_gradient[coordinate] += gradient[slot]
+                consensus_diagonal[coordinate] += diagonal[slot]
+                gradient[slot] += pull
+                diagonal[slot] += stiffness
+    return value
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def curvature_product(
+    slots,
+    edges,
+    begin,
+    end,
+    curvature,
+    pushed,
+    bend,
+    damping,
+    free,
+    consensus_direction,
+    direction,
+    residual,
+    diagonal,
+    momentum,
+    product,
+    consensus_product,
+):
+    consensus_product[:] = 0.0
+    total = 0.0
+    for user in range(begin, end):
+        first_slot, last = slots.start[user], slots.start[user + 1] - 1
+        along = 0.0
+        for slot in range(first_slot, last + 1):
+            direction[slot] = residual[slot] / diagonal[slot] + momentum * direction[slot]
+            product[slot] = 0.0
+            along += pushed[slot] * direction[slot]
+        along -= pushed[last] * consensus_direction[-1]
+        threshold = direction[last]
+        by_thresholds = 0.0
+        for edge in range(edges.start[user], edges.start[user + 1]):
+            i, j = edges.first[edge], edges.second[edge]
+            margin = (consensus_direction[slots.coordinate[i]] + direction[i]) - (
+                consensus_direction[slots.coordinate[j]] + direction[j]
+            )
+            mt = curvature[edge, 1]
+            by_margin = curvature[edge, 0] * margin + mt * threshold
+            by_thresholds += mt * margin + curvature[edge, 2] * threshold
+            product[i] += by_margin
+            product[j] -= by_margin
+        stiffness, push = damping + bend[user, 0], bend[user, 1] * along
+        for slot in range(first_slot, last):
+            consensus_product[slots.coordinate[slot]] += product[slot]
+            product[slot] += stiffness * direction[slot] - push * pushed[slot]
+            total += direction[slot] * product[slot]
+        pull = stiffness * (threshold - consensus_direction[-1]) - push * pushed[last]
+        consensus_product[-1] -= pull
+        if free[user]:
+            product[last] = by_thresholds + pull
+            total += threshold * product[last]
+    return total
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def conjugate_update(slots, begin, end, length, direction, product, diagonal, solution, residual):
+    total = 0.0
+    for slot in range(slots.start[begin], slots.start[end]):
+        solution[slot] += length * direction[slot]
+        left = residual[slot] - length * product[slot]
+        residual[slot] = left
+        total += left * left / diagonal[slot]
+    return total
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def finish_step(slots, begin, end, pushed, ratio, kappa, dual, sparse, norms):
+    for user in range(begin, end):
+        first_slot, stop = slots.start[user], slots.start[user + 1]
+        square = 0.0
+        for slot in range(first_slot, stop):
+            square += pushed[slot] * pushed[slot]
+        norm = math.sqrt(square)
+        factor, shrunk = 1.0, 0.0
+        if norm > 1.0:
+            factor = (1.0 + ratio / norm) / (1.0 + ratio)
+            shrunk = kappa * (1.0 - 1.0 / (factor * norm))
+        norms[user] = factor * norm
+        for slot in range(first_slot, stop):
+            dual[slot] = factor * pushed[slot]
+            sparse[slot] = shrunk * dual[slot]

@@ -129,3 +129,195 @@ def threshold_curvature(
     per_user = decided * win_bound + np.where(ties > 0, ties * tie_by_threshold, 0.0)
     steepest = np.max(np.where(ties > 0, tie_by_margin, 0.0), initial=0.0)
     return float(np.sum(per_user) + np.max(per_user, initial=0.0)), float(steepest)
+
+
+# --- the implicit scheme -------------------------------------------------------------------------
+#
+# One step solves a convex problem in the consensus c and, per user, the ``own`` coordinates: the
+# deviation P of every score, and the user's threshold itself (not its deviation), so that its bound
+# is a box. All functions work on the users from ``begin`` to ``end``; what they add to the
+# consensus goes to an array of its own, for the caller to sum in a fixed order.
+
+
+def assemble(
+    link: Link,
+    slots: Slots,
+    edges: Edges,
+    begin: int,
+    end: int,
+    consensus: Floats,
+    own: Floats,
+    old_deviation: Floats,
+    old_dual: Floats,
+    step: float,
+    nu: float,
+    kappa: float,
+    gradient: Floats,
+    diagonal: Floats,
+    curvature: Floats,
+    pushed: Floats,
+    bend: Floats,
+    consensus_gradient: Floats,
+    consensus_diagonal: Floats,
+) -> float:
+    """Fill gradient and curvature of one step's objective; return its value.
+
+    With W = Z_old + (step/nu) P and a = kappa step / nu, eliminating the new Z and Gamma leaves a
+    convex function of P whose gradient is (Z(W) - Z_old) / step. ``pushed`` receives W, ``bend``
+    the two coefficients of that function's second derivative, b0 I - b1 W W', and ``curvature`` the
+    second derivatives of every edge's loss (mm, mt, tt).
+    """
+    first_edge, last_edge = edges.start[begin], edges.start[end]
+    first_slot, last_slot = slots.start[begin], slots.start[end]
+    part, part_edges = slice(first_slot, last_slot), slice(first_edge, last_edge)
+    sizes, n_edges = np.diff(slots.start[begin : end + 1]), np.diff(edges.start[begin : end + 1])
+    thresholds = slots.start[begin + 1 : end + 1] - 1 - first_slot
+    coordinate, n_slots = slots.coordinate[part], last_slot - first_slot
+
+    full = consensus[coordinate] + own[part]
+    full[thresholds] = own[part][thresholds]
+    i, j = edges.first[part_edges] - first_slot, edges.second[part_edges] - first_slot
+    at = np.repeat(thresholds, n_edges)
+    terms = link.vote_terms(
+        full[i] - full[j],
+        full[at],
+        edges.first_wins[part_edges],
+        edges.ties[part_edges],
+        edges.second_wins[part_edges],
+    )
+    loss, by_margin, by_threshold, mm, _, tt = terms
+    curvature[part_edges] = np.stack(terms[3:], axis=-1)
+
+    def scatter(first: Floats, second: Floats, threshold: Floats) -> Floats:
+        return np.asarray(
+            np.bincount(i, first, n_slots)
+            + np.bincount(j, second, n_slots)
+            + np.bincount(at, threshold, n_slots)
+        )
+
+    of_loss = scatter(by_margin, -by_margin, by_threshold)
+    bend_of_loss = scatter(mm, mm, tt)
+
+    deviation = own[part].copy()
+    deviation[thresholds] -= consensus[-1]
+    moved = deviation - old_deviation[part]
+    damping, a = 1.0 / (kappa * step), kappa * step / nu
+    w = old_dual[part] + (step / nu) * deviation
+    pushed[part] = w
+    groups = slots.start[begin:end] - first_slot
+    norm = np.sqrt(np.add.reduceat(w * w, groups))
+    out, safe = norm > 1.0, np.maximum(norm, 1.0)
+    factor = np.where(out, (1.0 + a / safe) / (1.0 + a), 1.0)
+    bend[begin:end, 0] = factor / nu
+    bend[begin:end, 1] = np.where(out, a / (nu * (1.0 + a) * safe**3), 0.0)
+    # The function itself, up to a constant, in a form that cancels no large terms.
+    relief = 0.5 * kappa / (step * (1.0 + a)) * (safe - 1.0) ** 2
+    pull = (np.repeat(factor, sizes) * w - old_dual[part]) / step
+    pull += damping * moved
+    stiffness = (
+        damping
+        + np.repeat(bend[begin:end, 0], sizes)
+        - np.repeat(bend[begin:end, 1], sizes) * w * w
+    )
+
+    gradient[part] = of_loss + pull
+    diagonal[part] = bend_of_loss + stiffness
+    # A threshold's own coordinate takes the votes; the consensus threshold meets them only
+    # through the deviation.
+    of_loss[thresholds] = -pull[thresholds]
+    bend_of_loss[thresholds] = stiffness[thresholds]
+    consensus_gradient[:] = np.bincount(coordinate, of_loss, len(consensus))
+    consensus_diagonal[:] = np.bincount(coordinate, bend_of_loss, len(consensus))
+    value = np.sum(loss) + 0.5 * damping * (moved @ moved)
+    return float(value + 0.5 * (deviation @ deviation) / nu - np.sum(relief))
+
+
+def curvature_product(
+    slots: Slots,
+    edges: Edges,
+    begin: int,
+    end: int,
+    curvature: Floats,
+    pushed: Floats,
+    bend: Floats,
+    damping: float,
+    free: NDArray[np.bool_],
+    consensus_direction: Floats,
+    direction: Floats,
+    residual: Floats,
+    diagonal: Floats,
+    momentum: float,
+    product: Floats,
+    consensus_product: Floats,
+) -> float:
+    """Take the next conjugate direction and apply the curvature to it; return their product.
+
+    direction = residual / diagonal + momentum * direction. ``free`` tells which users' thresholds
+    are off their bound.
+    """
+    first_slot, last_slot = slots.start[begin], slots.start[end]
+    part, part_edges = slice(first_slot, last_slot), slice(edges.start[begin], edges.start[end])
+    sizes, n_edges = np.diff(slots.start[begin : end + 1]), np.diff(edges.start[begin : end + 1])
+    thresholds = slots.start[begin + 1 : end + 1] - 1 - first_slot
+    coordinate, n_slots = slots.coordinate[part], last_slot - first_slot
+
+    direction[part] = residual[part] / diagonal[part] + momentum * direction[part]
+    d = direction[part]
+    full = consensus_direction[coordinate] + d
+    full[thresholds] = d[thresholds]
+    i, j = edges.first[part_edges] - first_slot, edges.second[part_edges] - first_slot
+    at = np.repeat(thresholds, n_edges)
+    mm, mt, tt = curvature[part_edges].T
+    margin, threshold = full[i] - full[j], full[at]
+    by_margin, by_threshold = mm * margin + mt * threshold, mt * margin + tt * threshold
+    of_loss = (
+        np.bincount(i, by_margin, n_slots)
+        - np.bincount(j, by_margin, n_slots)
+        + np.bincount(at, by_threshold, n_slots)
+    )
+    deviation = d.copy()
+    deviation[thresholds] -= consensus_direction[-1]
+    w = pushed[part]
+    along = np.add.reduceat(w * deviation, slots.start[begin:end] - first_slot)
+    pull = (damping + np.repeat(bend[begin:end, 0], sizes)) * deviation
+    pull -= np.repeat(bend[begin:end, 1] * along, sizes) * w
+    product[part] = of_loss + pull
+    product[part][thresholds] *= free[begin:end]
+    of_loss[thresholds] = -pull[thresholds]
+    consensus_product[:] = np.bincount(coordinate, of_loss, len(consensus_product))
+    return float(d @ product[part])
+
+
+def conjugate_update(
+    slots: Slots,
+    begin: int,
+    end: int,
+    length: float,
+    direction: Floats,
+    product: Floats,
+    diagonal: Floats,
+    solution: Floats,
+    residual: Floats,
+) -> float:
+    """Move along the direction; return the new residual's product with its preconditioned self."""
+    part = slice(slots.start[begin], slots.start[end])
+    solution[part] += length * direction[part]
+    residual[part] -= length * product[part]
+    return float(residual[part] @ (residual[part] / diagonal[part]))
+
+
+def finish_step(
+    slots: Slots, begin: int, end: int, pushed: Floats, ratio: float, kappa: float,
+    dual: Floats, sparse: Floats, norms: Floats,
+) -> None:  # fmt: skip
+    """Fill the new Z and Gamma from W, and the norms of Z; ``ratio`` is kappa step / nu."""
+    part = slice(slots.start[begin], slots.start[end])
+    sizes = np.diff(slots.start[begin : end + 1])
+    w = pushed[part]
+    norm = np.sqrt(np.add.reduceat(w * w, slots.start[begin:end] - part.start))
+    out, safe = norm > 1.0, np.maximum(norm, 1.0)
+    factor = np.where(out, (1.0 + ratio / safe) / (1.0 + ratio), 1.0)
+    norms[begin:end] = factor * norm
+    dual[part] = np.repeat(factor, sizes) * w
+    shrunk = np.where(out, kappa * (1.0 - 1.0 / np.maximum(norms[begin:end], 1.0)), 0.0)
+    sparse[part] = np.repeat(shrunk, sizes) * dual[part]

@@ -5,11 +5,13 @@
 
 from isplitlbi.solvers.driver import Dynamics, Scheme, State, follow
 from isplitlbi.solvers.explicit import Explicit
+from isplitlbi.solvers.implicit import Implicit
 from isplitlbi.solvers.pilot import default_times, fit_before_entries, fit_consensus
 
 __all__ = [
     "Dynamics",
     "Explicit",
+    "Implicit",
     "Scheme",
     "State",
     "default_times",

@@ -52,6 +52,16 @@ class Dynamics:
                 raise ValueError(f"{name} is {value}; it must be positive and finite.")
 
 
+@dataclass(frozen=True)
+class Momentum:
+    """What an adaptive scheme remembers between steps; never changed, only replaced."""
+
+    next_step: float
+    last_step: float
+    consensus_rate: Floats
+    deviation_rate: Floats
+
+
 @dataclass
 class State:
     """Where a path has got to. Only the driver and the scheme change it."""
@@ -64,6 +74,7 @@ class State:
     dual_norm: Floats
     entry_times: Floats
     n_steps: int = 0
+    momentum: Momentum | None = None
 
     @classmethod
     def initial(cls, slots: Slots, n_items: int, delta: float) -> Self:
@@ -92,6 +103,7 @@ class State:
             self.dual_norm.copy(),
             self.entry_times.copy(),
             self.n_steps,
+            self.momentum,
         )
 
     def record_entries(self, since: float, old_norm: Floats) -> None:

@@ -22,6 +22,10 @@ Floats = NDArray[np.float64]
 # otherwise.
 SCORE_VARIANCE = 1e4
 
+# A user whose votes differ from the consensus by less than this share of one vote has nothing to
+# say; if all are like that, the times must still be finite.
+SMALLEST_RESIDUAL = 1e-3
+
 
 def fit_consensus(
     votes: Comparisons, link: Link, delta: float = 1e-3, backend: str | None = None
@@ -93,13 +97,15 @@ def default_times(
 ) -> Floats:
     """Return geometric times from before the first entry to well past the last useful one.
 
-    Before the entries the dual grows as Z = t P / nu, so that user u leaves at about nu / |P_u|.
+    Before the entries the dual grows as Z = t P / nu, so that user u leaves at about nu / |P_u|:
+    the inverse of what the consensus leaves unexplained of that user's votes.
     Users who say little that is their own leave very late, and waiting for them teaches nothing:
     the range ends at a multiple of the time by which nine in ten of the active users have left.
     """
     _, deviation = fit_before_entries(votes, link, dynamics, backend)
     norm = np.sqrt(np.add.reduceat(deviation**2, votes.slots.start[:-1]))
-    entry = dynamics.nu / norm[votes.votes_per_user > 0]
+    residual = norm[votes.votes_per_user > 0] / dynamics.nu
+    entry = 1.0 / np.maximum(residual, SMALLEST_RESIDUAL)
     first, late = np.min(entry), np.quantile(entry, 0.9)
     return np.geomspace(0.5 * first, max(4.0 * late, 8.0 * first), n_times)
 
@@ -132,7 +138,7 @@ def _pooled(votes: Comparisons) -> tuple[Slots, Edges]:
     first, second = np.divmod(pairs, votes.n_items)
 
     def pooled(count: Floats) -> Floats:
-        return np.bincount(which, count, len(pairs))
+        return np.asarray(np.bincount(which, count, len(pairs)), dtype=np.float64)
 
     width = votes.n_items + 1
     return (

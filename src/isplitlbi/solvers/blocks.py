@@ -1,0 +1,52 @@
+"""Users in blocks, blocks on threads, sums in a fixed order."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isplitlbi.comparisons import Comparisons
+
+Floats = NDArray[np.float64]
+
+# Large enough to hide the cost of handing a block to a thread, small enough to share the work out.
+EDGES_PER_BLOCK = 1 << 15
+MOST_BLOCKS = 64
+
+
+def available_threads() -> int:
+    """Return how many threads this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+class Blocks:
+    """Contiguous ranges of users with about as many edges each.
+
+    Where the blocks lie depends on the votes alone, and what they return is summed block after
+    block: results do not depend on the number of threads.
+    """
+
+    def __init__(self, votes: Comparisons, n_threads: int) -> None:
+        ends = votes.edges.start[1:]
+        n_blocks = int(np.clip(ends[-1] // EDGES_PER_BLOCK, 1, MOST_BLOCKS))
+        cuts = np.searchsorted(ends, ends[-1] * np.arange(1, n_blocks) / n_blocks) + 1
+        bounds = np.unique(np.concatenate([[0], cuts, [votes.n_users]])).tolist()
+        self.ranges = list(pairwise(bounds))
+        n_threads = min(n_threads, len(self.ranges))
+        self._pool = ThreadPoolExecutor(n_threads) if n_threads > 1 else None
+
+    def __len__(self) -> int:
+        return len(self.ranges)
+
+    def run(self, work: Callable[[int, int, int], Any]) -> list[Any]:
+        """Call ``work(block, begin, end)`` for every block; return the results in order."""
+        if self._pool is None:
+            return [work(block, *users) for block, users in enumerate(self.ranges)]
+        tasks = [self._pool.submit(work, block, *users) for block, users in enumerate(self.ranges)]
+        return [task.result() for task in tasks]

@@ -1,0 +1,278 @@
+"""Choosing where to stop: curves against a count by hand, and the choice made from them."""
+
+from dataclasses import replace
+from itertools import product
+
+import numpy as np
+import pytest
+from scipy.special import expit
+from sklearn.metrics import f1_score
+from sklearn.metrics import log_loss as sklearn_log_loss
+
+from isplitlbi.comparisons import Comparisons
+from isplitlbi.estimators import SOLVERS
+from isplitlbi.links import Logistic, link_named
+from isplitlbi.parameters import Parameters
+from isplitlbi.path import Ending
+from isplitlbi.selection import (
+    ESTIMATES,
+    RULES,
+    SCORINGS,
+    Curves,
+    PathFailed,
+    score_votes,
+    select,
+)
+from isplitlbi.simulate import simulate
+from isplitlbi.solvers import Dynamics, Explicit, follow
+
+TIMES = np.geomspace(0.1, 1.5, 8)
+DYNAMICS = Dynamics(nu=1.0, kappa=5.0)
+N_FOLDS = 3
+SEED = 7
+
+
+def selected(votes, candidates=(DYNAMICS,), scheme=None, **options):
+    """Select on few times and folds, with a fixed seed."""
+    options = {"times": TIMES, "n_folds": N_FOLDS, "rng": SEED} | options
+    return select(votes, Logistic(), candidates, scheme or Explicit(), **options)
+
+
+def by_hand(held_out, path, time, estimate, rule):
+    """Score held-out votes at one time of a path, vote by vote, in scikit-learn's terms."""
+    parameters = path.at(time)
+    outside = set(path.support_at(time).tolist())
+    probabilities, predicted = [], []
+    for user, left, right in zip(held_out.user, held_out.left, held_out.right, strict=True):
+        who = user if estimate == "dense" or user in outside else -1
+        scores, threshold = parameters.scores_of(who), parameters.threshold_of(who)
+        margin = scores[left] - scores[right]
+        wins, loses = expit(margin - threshold), expit(-margin - threshold)
+        row = [loses, 1 - wins - loses, wins]
+        probabilities.append(row)
+        if rule == "map":
+            predicted.append(np.argmax(row) - 1)
+        else:
+            predicted.append(0 if abs(margin) <= threshold else np.sign(margin))
+    options = {"labels": [-1, 0, 1], "sample_weight": held_out.weight}
+    f1s = {
+        f"{kind}_f1": f1_score(
+            held_out.outcome, predicted, average=kind, zero_division=0, **options
+        )
+        for kind in ("micro", "macro")
+    }
+    return f1s | {"log_loss": sklearn_log_loss(held_out.outcome, probabilities, **options)}
+
+
+def assert_same_curves(one, other):
+    """Assert that the curves of a candidate are equal to the last bit."""
+    assert one.dynamics == other.dynamics
+    np.testing.assert_array_equal(one.times, other.times)
+    np.testing.assert_array_equal(one.fold_weight, other.fold_weight)
+    for estimate, scoring in product(ESTIMATES, SCORINGS):
+        np.testing.assert_array_equal(
+            one.scores[estimate][scoring], other.scores[estimate][scoring]
+        )
+
+
+def assert_same_selection(one, other):
+    """Assert that curves and choice are equal to the last bit."""
+    assert (one.time, one.dynamics) == (other.time, other.dynamics)
+    for here, there in zip(one.candidates, other.candidates, strict=True):
+        assert_same_curves(here, there)
+
+
+@pytest.fixture(scope="session")
+def plain_votes():
+    return simulate(
+        n_users=6, n_items=4, votes_per_user=(25, 35), score_sd=1.0, deviation_sd=3.0,
+        threshold=0.8, abnormal_share=0.3, random_state=3,
+    ).votes  # fmt: skip
+
+
+@pytest.fixture(scope="session")
+def weighted_votes(plain_votes):
+    weight = np.random.default_rng(0).lognormal(sigma=0.7, size=plain_votes.n_votes)
+    return replace(plain_votes, weight=weight)
+
+
+@pytest.fixture(scope="session")
+def selection(plain_votes):
+    return selected(plain_votes)
+
+
+@pytest.fixture(scope="session")
+def among_four(plain_votes):
+    candidates = [Dynamics(nu, kappa) for nu in (0.2, 1.0) for kappa in (2.0, 5.0)]
+    return selected(plain_votes, candidates)
+
+
+def made_up(*rows):
+    """Return curves with one row of scores per fold, the same for every estimate and scoring."""
+    scores = {estimate: {name: np.array(rows) for name in SCORINGS} for estimate in ESTIMATES}
+    return Curves(DYNAMICS, np.arange(1.0, len(rows[0]) + 1), np.ones(len(rows)), scores)
+
+
+# --- the curves ----------------------------------------------------------------------------
+
+
+@pytest.mark.backend
+@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
+@pytest.mark.parametrize("rule", RULES)
+def test_curves_equal_a_count_by_hand(request, rule, weighted, solver):
+    votes = request.getfixturevalue("weighted_votes" if weighted else "plain_votes")
+    scheme = SOLVERS[solver]()
+    (curves,) = selected(votes, scheme=scheme, rule=rule).candidates
+    # At a time when some users have left and others not; the two estimates differ there.
+    index = 5
+    differ = False
+    for fold, (training, held_out) in enumerate(votes.folds_within_user(N_FOLDS, SEED)):
+        path = follow(training, Logistic(), DYNAMICS, scheme, TIMES)
+        assert 0 < len(path.support_at(TIMES[index])) < votes.n_users
+        total = held_out.n_votes if held_out.weight is None else held_out.weight.sum()
+        assert curves.fold_weight[fold] == pytest.approx(total)
+        for estimate in ESTIMATES:
+            expected = by_hand(held_out, path, TIMES[index], estimate, rule)
+            found = {name: curves.scores[estimate][name][fold, index] for name in SCORINGS}
+            assert found == pytest.approx(expected, rel=1e-9)
+        differ |= (
+            curves.scores["dense"]["log_loss"][fold, index]
+            != (curves.scores["sparse"]["log_loss"][fold, index])
+        )
+    assert differ
+
+
+def test_curves_have_a_row_per_fold_and_a_column_per_time(selection):
+    (curves,) = selection.candidates
+    np.testing.assert_array_equal(curves.times, TIMES)
+    assert curves.fold_weight.shape == (N_FOLDS,)
+    for estimate, scoring in product(ESTIMATES, SCORINGS):
+        assert curves.scores[estimate][scoring].shape == (N_FOLDS, len(TIMES))
+        assert curves.mean(scoring, estimate).shape == (len(TIMES),)
+        assert curves.spread(scoring, estimate).shape == (len(TIMES),)
+
+
+def test_the_mean_counts_each_fold_by_its_votes_and_the_spread_is_its_standard_error():
+    curves = replace(made_up([1.0, 4.0], [3.0, 0.0]), fold_weight=np.array([3.0, 1.0]))
+    np.testing.assert_allclose(curves.mean("log_loss"), [1.5, 3.0])
+    np.testing.assert_allclose(curves.spread("log_loss"), [1.0, 2.0])
+
+
+def test_without_times_the_grid_is_found_from_all_votes(plain_votes):
+    found = selected(plain_votes, times=None, n_folds=2)
+    (curves,) = found.candidates
+    assert found.time in curves.times
+    assert curves.scores["dense"]["log_loss"].shape == (2, len(curves.times))
+    assert np.all(np.diff(curves.times) > 0)
+
+
+def test_before_anybody_leaves_the_sparse_estimate_is_the_consensus_alone(plain_votes):
+    (curves,) = selected(plain_votes, times=[0.01]).candidates
+    for fold, (training, held_out) in enumerate(plain_votes.folds_within_user(N_FOLDS, SEED)):
+        path = follow(training, Logistic(), DYNAMICS, Explicit(), [0.01])
+        assert len(path.support_at(0.01)) == 0
+        alone = replace(path.at(0.01), deviation=np.zeros(path.deviation.shape[1]))
+        expected = score_votes(held_out, alone, Logistic())
+        assert curves.scores["sparse"]["log_loss"][fold, 0] == pytest.approx(expected["log_loss"])
+
+
+@pytest.mark.parametrize("link", ["logistic", "probit", "uniform"])
+def test_scores_of_votes_respect_their_weights(plain_votes, link):
+    rng = np.random.default_rng(3)
+    n_slots = len(plain_votes.slots.coordinate)
+    consensus = np.append(rng.normal(size=plain_votes.n_items), 1.5)
+    parameters = Parameters(plain_votes.slots, consensus, rng.normal(scale=0.3, size=n_slots))
+    twice = rng.random(plain_votes.n_votes) < 0.3
+    weighted = replace(plain_votes, weight=1.0 + twice)
+    doubled = plain_votes.subset(np.append(np.arange(plain_votes.n_votes), np.flatnonzero(twice)))
+    for rule in RULES:
+        one = score_votes(weighted, parameters, link_named(link), rule)
+        other = score_votes(doubled, parameters, link_named(link), rule)
+        assert one == pytest.approx(other, rel=1e-12)
+
+
+# --- the choice ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("scoring", SCORINGS)
+def test_the_chosen_time_is_the_best_of_the_mean_curve(plain_votes, scoring):
+    found = selected(plain_votes, scoring=scoring)
+    mean = found.chosen.mean(scoring)
+    best = mean.max() if SCORINGS[scoring] else mean.min()
+    assert found.scoring == scoring
+    assert mean[np.flatnonzero(found.time == TIMES)] == best
+
+
+@pytest.mark.parametrize(("scoring", "best"), [("log_loss", 1), ("micro_f1", 2), ("macro_f1", 2)])
+def test_less_log_loss_and_more_f1_are_better_and_the_earliest_of_equals_wins(scoring, best):
+    curves = made_up([0.5, 0.25, 0.75, 0.25, 0.75])
+    for estimate in ESTIMATES:
+        assert curves.best(scoring, estimate) == best
+
+
+def test_all_candidates_are_judged_on_the_same_folds(plain_votes, among_four):
+    assert len(among_four.candidates) == 4
+    for curves in among_four.candidates:
+        (alone,) = selected(plain_votes, [curves.dynamics]).candidates
+        assert_same_curves(alone, curves)
+
+
+def test_the_candidate_with_the_best_score_is_chosen(among_four):
+    best = [curves.mean("log_loss").min() for curves in among_four.candidates]
+    assert len(set(best)) == 4
+    chosen = among_four.candidates[int(np.argmin(best))]
+    assert among_four.chosen is chosen
+    assert among_four.dynamics == chosen.dynamics
+    assert among_four.time == chosen.times[np.argmin(chosen.mean("log_loss"))]
+
+
+def test_every_candidate_finds_its_own_times(plain_votes):
+    found = selected(plain_votes, [Dynamics(0.2, 2.0), Dynamics(1.0, 2.0)], times=None, n_folds=2)
+    small, large = found.candidates
+    assert small.times[0] != large.times[0]
+    assert found.time in found.chosen.times
+
+
+def test_the_same_seed_gives_the_same_selection(plain_votes, selection):
+    assert_same_selection(selection, selected(plain_votes))
+    assert_same_selection(selection, selected(plain_votes, rng=np.random.default_rng(SEED)))
+
+
+def test_another_seed_gives_other_folds(plain_votes, selection):
+    other = selected(plain_votes, rng=SEED + 1)
+    assert not np.array_equal(
+        other.chosen.scores["dense"]["log_loss"], selection.chosen.scores["dense"]["log_loss"]
+    )
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
+def test_the_order_of_the_votes_does_not_matter_to_the_last_bit(request, weighted, solver):
+    votes = request.getfixturevalue("weighted_votes" if weighted else "plain_votes")
+    shuffled = votes.subset(np.random.default_rng(5).permutation(votes.n_votes))
+    scheme = SOLVERS[solver]()
+    assert_same_selection(selected(votes, scheme=scheme), selected(shuffled, scheme=scheme))
+
+
+# --- what can go wrong ---------------------------------------------------------------------
+
+
+def test_a_path_that_fails_says_why(plain_votes):
+    with pytest.raises(PathFailed) as caught:
+        selected(plain_votes, scheme=Explicit(max_steps=10))
+    assert str(caught.value) == Ending.STEP_LIMIT.value
+
+
+def test_votes_too_few_for_the_folds_are_a_clear_error():
+    one_group = Comparisons.from_arrays(
+        ["ann"] * 4, ["tea"] * 4, ["milk"] * 4, [1, 0, -1, 1], group=[1] * 4
+    )
+    with pytest.raises(ValueError, match="2 folds of so few votes leave a fold empty"):
+        selected(one_group, n_folds=2)
+
+
+@pytest.mark.parametrize("n_folds", [1, 10_000])
+def test_a_number_of_folds_that_cannot_be_is_an_error(plain_votes, n_folds):
+    with pytest.raises(ValueError, match=f"n_folds is {n_folds}"):
+        selected(plain_votes, n_folds=n_folds)

@@ -1,0 +1,90 @@
+"""Votes for tests: random ones, hypothesis's, and ways to look at them."""
+
+from collections import Counter
+from dataclasses import fields
+
+import numpy as np
+from hypothesis import strategies as st
+
+from isplitlbi.comparisons import Comparisons
+
+
+def random_votes(
+    rng, n_users=5, n_items=4, n_votes=60, tie_share=0.2, *, weighted=False, group_size=None
+):
+    """Draw votes without structure; users and items may be missing when there are few votes."""
+    rng = np.random.default_rng(rng)
+    user = rng.integers(n_users, size=n_votes)
+    left = rng.integers(n_items, size=n_votes)
+    right = (left + rng.integers(1, n_items, size=n_votes)) % n_items
+    outcome = np.where(rng.random(n_votes) < tie_share, 0, rng.choice([1, -1], size=n_votes))
+    weight = rng.lognormal(size=n_votes) if weighted else None
+    group = rng.permutation(n_votes) // group_size if group_size else None
+    names = [f"u{k}" for k in user], [f"i{k}" for k in left], [f"i{k}" for k in right]
+    return Comparisons.from_arrays(*names, outcome, weight, group)
+
+
+# Few users, items and weights, so that votes repeat; weights whose sums depend on their order.
+rows = st.lists(
+    st.tuples(
+        st.integers(0, 3),
+        st.integers(0, 4),
+        st.integers(1, 4),
+        st.sampled_from([1, 0, -1]),
+        st.sampled_from([0.1, 0.3, 1.0, 1e-9, 7.7e8]),
+        st.integers(0, 6),
+    ),
+    min_size=1,
+    max_size=60,
+)
+
+
+def from_rows(rows, *, weighted=True, grouped=False):
+    """Build the votes of `rows`: user, left, step from left to right, outcome, weight, group."""
+    user, left, step, outcome, weight, group = zip(*rows, strict=True)
+    right = [(i + k) % 5 for i, k in zip(left, step, strict=True)]
+    return Comparisons.from_arrays(
+        user, left, right, outcome, weight if weighted else None, group if grouped else None
+    )
+
+
+def as_tuples(votes):
+    """Return every vote as (user, left, right, outcome, weight, group), by label."""
+    n = votes.n_votes
+    weight = np.ones(n) if votes.weight is None else votes.weight
+    group = np.zeros(n, dtype=int) if votes.group is None else votes.group
+    columns = (votes.users[votes.user], votes.items[votes.left], votes.items[votes.right])
+    return list(zip(*(c.tolist() for c in (*columns, votes.outcome, weight, group)), strict=True))
+
+
+def multiset(votes):
+    """Return the votes without their order."""
+    return Counter(as_tuples(votes))
+
+
+def rebuilt(votes, order=None, swapped=False):
+    """Build the votes anew from their labels: in another order, left and right exchanged."""
+    order = np.arange(votes.n_votes) if order is None else order
+    left = np.where(swapped, votes.items[votes.right], votes.items[votes.left])
+    right = np.where(swapped, votes.items[votes.left], votes.items[votes.right])
+    outcome = np.where(swapped, -votes.outcome, votes.outcome)
+    columns = (votes.users[votes.user], left, right, outcome, votes.weight, votes.group)
+    return Comparisons.from_arrays(*(None if c is None else c[order] for c in columns))
+
+
+def arrays_of(votes):
+    """Return every array of the votes by name, slots and edges included."""
+    named = {field.name: getattr(votes, field.name) for field in fields(votes)}
+    slots = named.pop("slots")
+    named |= {f"slots.{name}": array for name, array in slots._asdict().items()}
+    return named | {f"edges.{name}": array for name, array in votes.edges._asdict().items()}
+
+
+def assert_same(one, other):
+    """Assert that two sets of votes are equal to the last bit, dtypes included."""
+    here, there = arrays_of(one), arrays_of(other)
+    for name, array in here.items():
+        if array is None or there[name] is None:
+            assert array is there[name], name
+        else:
+            np.testing.assert_array_equal(array, there[name], err_msg=name, strict=True)
