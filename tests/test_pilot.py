@@ -216,7 +216,7 @@ def test_before_entries_users_at_the_bound_are_only_pushed_against_it():
 def test_the_path_rests_at_this_fit_before_the_first_entry():
     votes, dynamics = odd_one_out(), Dynamics(nu=0.02, kappa=100.0)
     consensus, deviation = fit_before_entries(votes, Logistic(), dynamics, precision=1e-13)
-    path = follow(votes, Logistic(), dynamics, Explicit(), [0.06])
+    path = follow(votes, Logistic(), dynamics, Explicit(), [0.05])
     assert np.all(np.isinf(path.entry_times))
     np.testing.assert_allclose(path.consensus[-1], consensus, atol=0.01)
     np.testing.assert_allclose(path.deviation[-1], deviation, atol=0.01)

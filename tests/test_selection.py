@@ -9,8 +9,7 @@ from scipy.special import expit
 from sklearn.metrics import f1_score
 from sklearn.metrics import log_loss as sklearn_log_loss
 
-from isplitlbi.comparisons import Comparisons
-from isplitlbi.estimators import SOLVERS
+from isplitlbi.comparisons import Comparisons, InvalidVotes
 from isplitlbi.links import Logistic, link_named
 from isplitlbi.parameters import Parameters
 from isplitlbi.path import Ending
@@ -24,12 +23,16 @@ from isplitlbi.selection import (
     select,
 )
 from isplitlbi.simulate import simulate
-from isplitlbi.solvers import Dynamics, Explicit, follow
+from isplitlbi.solvers import Dynamics, Explicit, Implicit, follow
 
 TIMES = np.geomspace(0.1, 1.5, 8)
 DYNAMICS = Dynamics(nu=1.0, kappa=5.0)
 N_FOLDS = 3
 SEED = 7
+
+every_scheme = pytest.mark.parametrize(
+    "scheme", [Explicit(), Implicit()], ids=lambda scheme: type(scheme).__name__.lower()
+)
 
 
 def selected(votes, candidates=(DYNAMICS,), scheme=None, **options):
@@ -117,12 +120,11 @@ def made_up(*rows):
 
 
 @pytest.mark.backend
-@pytest.mark.parametrize("solver", SOLVERS)
+@every_scheme
 @pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
 @pytest.mark.parametrize("rule", RULES)
-def test_curves_equal_a_count_by_hand(request, rule, weighted, solver):
+def test_curves_equal_a_count_by_hand(request, rule, weighted, scheme):
     votes = request.getfixturevalue("weighted_votes" if weighted else "plain_votes")
-    scheme = SOLVERS[solver]()
     (curves,) = selected(votes, scheme=scheme, rule=rule).candidates
     # At a time when some users have left and others not; the two estimates differ there.
     index = 5
@@ -246,13 +248,19 @@ def test_another_seed_gives_other_folds(plain_votes, selection):
     )
 
 
-@pytest.mark.parametrize("solver", SOLVERS)
+@every_scheme
 @pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
-def test_the_order_of_the_votes_does_not_matter_to_the_last_bit(request, weighted, solver):
+def test_the_order_of_the_votes_does_not_matter_to_the_last_bit(request, weighted, scheme):
     votes = request.getfixturevalue("weighted_votes" if weighted else "plain_votes")
     shuffled = votes.subset(np.random.default_rng(5).permutation(votes.n_votes))
-    scheme = SOLVERS[solver]()
     assert_same_selection(selected(votes, scheme=scheme), selected(shuffled, scheme=scheme))
+
+
+@every_scheme
+def test_paths_side_by_side_are_the_same_paths(plain_votes, scheme):
+    candidates = [DYNAMICS, Dynamics(0.2, 5.0)]
+    one = selected(plain_votes, candidates, scheme=scheme)
+    assert_same_selection(one, selected(plain_votes, candidates, scheme=scheme, n_jobs=4))
 
 
 # --- what can go wrong ---------------------------------------------------------------------
@@ -264,12 +272,22 @@ def test_a_path_that_fails_says_why(plain_votes):
     assert str(caught.value) == Ending.STEP_LIMIT.value
 
 
-def test_votes_too_few_for_the_folds_are_a_clear_error():
+def test_votes_that_leave_nothing_to_hold_out_are_a_clear_error():
     one_group = Comparisons.from_arrays(
         ["ann"] * 4, ["tea"] * 4, ["milk"] * 4, [1, 0, -1, 1], group=[1] * 4
     )
-    with pytest.raises(ValueError, match="2 folds of so few votes leave a fold empty"):
+    with pytest.raises(InvalidVotes, match="4 votes are too few to hold any out"):
         selected(one_group, n_folds=2)
+
+
+def test_an_empty_fold_of_very_few_votes_is_left_out():
+    # Two groups of one user in three folds: one fold holds out nothing.
+    votes = Comparisons.from_arrays(
+        ["ann"] * 4, ["tea"] * 4, ["milk"] * 4, [1, 1, 1, 0], group=[1, 1, 2, 2]
+    )
+    (curves,) = selected(votes, n_folds=3).candidates
+    assert curves.scores["dense"]["log_loss"].shape == (2, len(TIMES))
+    np.testing.assert_array_equal(curves.fold_weight, [2, 2])
 
 
 @pytest.mark.parametrize("n_folds", [1, 10_000])

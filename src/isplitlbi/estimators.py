@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import product
 from typing import Any, Self
 
@@ -27,12 +27,22 @@ from isplitlbi.selection import (
     predict_outcomes,
     select,
 )
-from isplitlbi.solvers import Dynamics, Explicit, Implicit, Scheme, default_times, follow
+from isplitlbi.solvers import (
+    Dynamics,
+    Explicit,
+    Implicit,
+    Progress,
+    Reporter,
+    Scheme,
+    available_threads,
+    default_times,
+    follow,
+)
 from isplitlbi.vocabulary import Vocabulary, show
 
 Floats = NDArray[np.float64]
 
-SOLVERS: dict[str, type[Scheme]] = {"implicit": Implicit, "explicit": Explicit}
+SOLVERS = ("implicit", "explicit")
 
 
 class ISplitLBI(ClassifierMixin, BaseEstimator):
@@ -61,6 +71,9 @@ class ISplitLBI(ClassifierMixin, BaseEstimator):
     solver : {"implicit", "explicit"} or a scheme, default "implicit"
         How the path is followed: fast, or by the paper's own scheme. A scheme carries its own
         settings.
+    n_jobs : int, optional
+        Threads to use, all that the process may use by default. The result is the same for any
+        number.
     backend : {"numba", "numpy"}, optional
         Compiled loops or plain ones.
     random_state : int, default 0
@@ -108,6 +121,7 @@ class ISplitLBI(ClassifierMixin, BaseEstimator):
         scoring: Scoring = "log_loss",
         delta: float = 1e-3,
         solver: str | Scheme = "implicit",
+        n_jobs: int | None = None,
         backend: str | None = None,
         random_state: int | None = 0,
     ) -> None:
@@ -121,12 +135,19 @@ class ISplitLBI(ClassifierMixin, BaseEstimator):
         self.scoring = scoring
         self.delta = delta
         self.solver = solver
+        self.n_jobs = n_jobs
         self.backend = backend
         self.random_state = random_state
 
     # --- fitting ---------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: ArrayLike | None = None,
+        progress: Callable[[Progress], None] | None = None,
+    ) -> Self:
         """Fit the path and choose where to stop on it.
 
         Parameters
@@ -136,6 +157,9 @@ class ISplitLBI(ClassifierMixin, BaseEstimator):
             order) together with y.
         y
             Outcomes: 1 left wins, 0 tie, -1 right wins.
+        progress
+            Called now and then with the share of the work done, the time on the path, and the
+            number of users who have left the consensus.
         """
         votes = _as_votes(X, y, sample_weight)
         link, scheme = link_named(self.link), self._scheme()
@@ -147,6 +171,9 @@ class ISplitLBI(ClassifierMixin, BaseEstimator):
             if value not in allowed:
                 raise ValueError(f"{name} {value!r} is not one of {', '.join(allowed)}.")
 
+        n_paths = 1 + (len(candidates) * self.n_folds if self.time is None else 0)
+        reporter = Reporter(n_paths, progress)
+        n_jobs = self.n_jobs or available_threads()
         if self.time is not None:
             if len(candidates) > 1:
                 raise ValueError("several nu or kappa need cross-validation: leave time unset.")
@@ -168,6 +195,8 @@ class ISplitLBI(ClassifierMixin, BaseEstimator):
                 scoring=self.scoring,
                 rule=self.rule,
                 rng=self.random_state,
+                n_jobs=n_jobs,
+                reporter=reporter,
                 backend=self.backend,
             )
             dynamics, stop = selection.dynamics, selection.time
@@ -191,9 +220,11 @@ class ISplitLBI(ClassifierMixin, BaseEstimator):
     def _scheme(self) -> Scheme:
         if not isinstance(self.solver, str):
             return self.solver
-        if self.solver not in SOLVERS:
-            raise ValueError(f"solver {self.solver!r} is not one of {', '.join(SOLVERS)}.")
-        return SOLVERS[self.solver]()
+        if self.solver == "implicit":
+            return Implicit(n_threads=self.n_jobs)
+        if self.solver == "explicit":
+            return Explicit()
+        raise ValueError(f"solver {self.solver!r} is not one of {', '.join(SOLVERS)}.")
 
     def _candidates(self) -> list[Dynamics]:
         nus, kappas = np.atleast_1d(self.nu), np.atleast_1d(self.kappa)
@@ -330,8 +361,8 @@ def _pair_columns(X: Any) -> tuple[Any, Any, Any]:
     if isinstance(table, nw.DataFrame):
         named = {"user", "left", "right"} <= set(table.columns)
         names = ["user", "left", "right"] if named else table.columns
-        columns = [table[name].to_native() for name in names]
-        found = ", ".join(table.columns)
+        columns = [table.get_column(name).to_native() for name in names]
+        found = ", ".join(map(str, table.columns))
     else:
         array = table if isinstance(table, np.ndarray) else np.array(list(table), dtype=object)
         columns = list(array.T) if array.ndim == 2 else []

@@ -166,7 +166,8 @@ def _own_curvature(votes: Comparisons, parameters: Parameters, link: Link) -> Fl
         + np.bincount(edges.second, by_margin, n_slots)
         + np.bincount(threshold_slot, by_threshold, n_slots)
     )
-    return np.maximum(curvature, 0.0)  # where a link has none, rounding may fall below
+    # Where a link has no curvature, rounding may fall below zero.
+    return np.asarray(np.maximum(curvature, 0.0))
 
 
 def _matrix(slots: Slots, values: Floats, shape: tuple[int, int]) -> csr_array:

@@ -6,7 +6,8 @@ parameters at every time are never stored.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -18,7 +19,7 @@ from isplitlbi.links import Link
 from isplitlbi.metrics import confusion, decide, log_loss, macro_f1, micro_f1, most_probable
 from isplitlbi.parameters import Parameters
 from isplitlbi.path import Ending
-from isplitlbi.solvers import Dynamics, Scheme, State, default_times, follow
+from isplitlbi.solvers import Dynamics, Reporter, Scheme, State, default_times, follow
 
 Floats = NDArray[np.float64]
 Rule = Literal["map", "threshold"]
@@ -92,38 +93,94 @@ def select(
     scoring: Scoring = "log_loss",
     rule: Rule = "map",
     rng: np.random.Generator | int | None = None,
+    n_jobs: int = 1,
+    reporter: Reporter | None = None,
     backend: str | None = None,
 ) -> Selection:
     """Cross-validate the time, and nu and kappa where several candidates are given.
 
-    All candidates are judged on the same folds. The order of the votes does not matter.
+    All candidates are judged on the same folds, ``n_jobs`` paths side by side. The order of the
+    votes does not matter.
     """
+    folds = _folds(votes, n_folds, rng)
+    curves = []
+    for dynamics in candidates:
+        grid = default_times(votes, link, dynamics, backend=backend) if times is None else times
+        scores = {
+            estimate: {scoring: np.empty((len(folds), len(grid))) for scoring in SCORINGS}
+            for estimate in ESTIMATES
+        }
+        weight = np.array([_weight(held_out) for _, held_out in folds])
+        curves.append(Curves(dynamics, np.asarray(grid, dtype=np.float64), weight, scores))
+
+    def follow_fold(curve: Curves, fold: int) -> None:
+        training, held_out = folds[fold]
+        path = follow(
+            training,
+            link,
+            curve.dynamics,
+            scheme,
+            curve.times,
+            observe=_scorer(curve, fold, held_out, link, rule),
+            keep=False,
+            reporter=reporter,
+            backend=backend,
+        )
+        if path.ending is not Ending.COMPLETE:
+            raise PathFailed(path.ending.value)
+
+    with ThreadPoolExecutor(max(n_jobs, 1)) as pool:
+        jobs = [pool.submit(follow_fold, c, fold) for c in curves for fold in range(len(folds))]
+        try:
+            for job in jobs:
+                job.result()
+        except BaseException:
+            pool.shutdown(wait=True, cancel_futures=True)
+            raise
+    best = [c.mean(scoring)[c.best(scoring)] for c in curves]
+    chosen = curves[int(np.argmax(best) if SCORINGS[scoring] else np.argmin(best))]
+    time = float(chosen.times[chosen.best(scoring)])
+    return Selection(tuple(curves), scoring, rule, chosen, time)
+
+
+def _folds(
+    votes: Comparisons, n_folds: int, rng: np.random.Generator | int | None
+) -> list[tuple[Comparisons, Comparisons]]:
     keys: list[NDArray[Any]] = [votes.outcome, votes.right, votes.left, votes.user]
     if votes.weight is not None:
         keys.insert(0, votes.weight)
-    votes = votes.subset(np.lexsort(keys))  # in one order, so that sums over votes round alike
+    ordered = votes.subset(np.lexsort(keys))  # in one order, so that sums over votes round alike
     # With very few votes a fold may come out empty on one side; it has nothing to say.
     folds = [
         (training, held_out)
-        for training, held_out in votes.folds_within_user(n_folds, rng)
+        for training, held_out in ordered.folds_within_user(n_folds, rng)
         if len(training) and len(held_out)
     ]
     if not folds:
         raise InvalidVotes(
             f"{len(votes)} votes are too few to hold any out: give more, or set the time."
         )
-    if not all(len(held_out) for _, held_out in folds):
-        raise ValueError(
-            f"{n_folds} folds of so few votes leave a fold empty: ask for fewer n_folds, or give "
-            "the time."
-        )
-    curves = tuple(
-        _curves(votes, folds, link, dynamics, scheme, times, rule, backend)
-        for dynamics in candidates
-    )
-    best = [c.mean(scoring)[c.best(scoring)] for c in curves]
-    chosen = curves[int(np.argmax(best) if SCORINGS[scoring] else np.argmin(best))]
-    return Selection(curves, scoring, rule, chosen, float(chosen.times[chosen.best(scoring)]))
+    return folds
+
+
+def _weight(votes: Comparisons) -> float:
+    return float(votes.n_votes if votes.weight is None else votes.weight.sum())
+
+
+def _scorer(
+    curves: Curves, fold: int, held_out: Comparisons, link: Link, rule: Rule
+) -> Callable[[int, State], None]:
+    """Return an observer that scores held-out votes at every time of a path."""
+
+    def observe(index: int, state: State) -> None:
+        inside = np.repeat(state.dual_norm <= 1.0, np.diff(held_out.slots.start))
+        deviations = {"dense": state.deviation, "sparse": np.where(inside, 0.0, state.deviation)}
+        for estimate, deviation in deviations.items():
+            parameters = Parameters(held_out.slots, state.consensus, deviation)
+            for scoring, value in score_votes(held_out, parameters, link, rule).items():
+                curves.scores[estimate][scoring][fold, index] = value
+
+    return observe
 
 
 def score_votes(
@@ -146,42 +203,3 @@ def predict_outcomes(
 ) -> NDArray[np.int8]:
     """Decide by the most probable outcome (``map``) or by the threshold (the paper's rule)."""
     return most_probable(log_probabilities) if rule == "map" else decide(margin, threshold)
-
-
-def _curves(
-    votes: Comparisons,
-    folds: list[tuple[Comparisons, Comparisons]],
-    link: Link,
-    dynamics: Dynamics,
-    scheme: Scheme,
-    times: Sequence[float] | None,
-    rule: Rule,
-    backend: str | None,
-) -> Curves:
-    grid = default_times(votes, link, dynamics, backend=backend) if times is None else times
-    scores: dict[str, dict[str, Any]] = {
-        estimate: {scoring: np.empty((len(folds), len(grid))) for scoring in SCORINGS}
-        for estimate in ESTIMATES
-    }
-    for fold, (training, held_out) in enumerate(folds):
-
-        def observe(
-            index: int, state: State, fold: int = fold, held_out: Comparisons = held_out
-        ) -> None:
-            inside = np.repeat(state.dual_norm <= 1.0, np.diff(votes.slots.start))
-            deviations = {
-                "dense": state.deviation,
-                "sparse": np.where(inside, 0.0, state.deviation),
-            }
-            for estimate, deviation in deviations.items():
-                parameters = Parameters(votes.slots, state.consensus, deviation)
-                for scoring, value in score_votes(held_out, parameters, link, rule).items():
-                    scores[estimate][scoring][fold, index] = value
-
-        path = follow(
-            training, link, dynamics, scheme, grid, observe=observe, keep=False, backend=backend
-        )
-        if path.ending is not Ending.COMPLETE:
-            raise PathFailed(path.ending.value)
-    weight = [h.n_votes if h.weight is None else h.weight.sum() for _, h in folds]
-    return Curves(dynamics, np.asarray(grid, dtype=np.float64), np.array(weight, float), scores)

@@ -85,8 +85,8 @@ def _teach(formula: str) -> None:
 
     implementation.__signature__ = signature(getattr(Link, formula))  # type: ignore[attr-defined]
     # Not strict: a subclass may name its parameters as it likes.
-    teach: Any = overload_method(LinkType, formula, strict=False, jit_options=OPTIONS)
-    teach(implementation)
+    options: dict[str, Any] = {"strict": False, "jit_options": OPTIONS}
+    overload_method(LinkType, formula, **options)(implementation)
 
 
 for _formula in FORMULAS:

@@ -13,7 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Protocol, Self
+from threading import Lock
+from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -135,6 +136,30 @@ class Scheme(Protocol):
 Observer = Callable[[int, State], None]
 
 
+class Progress(NamedTuple):
+    """How far a fit has got."""
+
+    done: float  # share of the work, from 0 to 1
+    time: float  # on the path
+    users_out: int
+
+
+class Reporter:
+    """Tells of several paths, one after another or side by side, as of one piece of work."""
+
+    def __init__(self, n_paths: int, tell: Callable[[Progress], None] | None) -> None:
+        self._n_paths, self._tell = n_paths, tell
+        self._done, self._lock = 0.0, Lock()
+
+    def advance(self, share: float, state: State) -> None:
+        """Add a share of one path to the work done."""
+        if self._tell is not None:
+            with self._lock:
+                self._done += share / self._n_paths
+                out = int(np.isfinite(state.entry_times).sum())
+                self._tell(Progress(min(self._done, 1.0), state.time, out))
+
+
 def follow(
     votes: Comparisons,
     link: Link,
@@ -145,6 +170,7 @@ def follow(
     initial: State | None = None,
     observe: Observer | None = None,
     keep: bool = True,
+    reporter: Reporter | None = None,
     backend: str | None = None,
 ) -> RegularizationPath:
     """Follow the path through the requested times.
@@ -159,6 +185,8 @@ def follow(
         Called at every requested time with its index and the state, which it must not change.
     keep
         Whether to keep the users' snapshots; without, memory does not grow with the times.
+    reporter
+        Told at every requested time.
     """
     wanted = _checked_times(times)
     state = (
@@ -179,6 +207,8 @@ def follow(
         snapshots.append((state.consensus.copy(), *users))
         if observe is not None:
             observe(index, state)
+        if reporter is not None:
+            reporter.advance(1.0 / len(wanted), state)
 
     reached = len(snapshots)
     n_slots = len(votes.slots.coordinate)
