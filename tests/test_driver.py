@@ -21,6 +21,7 @@ class Clockwork:
     max_steps: int = 1000
     break_after: float = np.inf
     broken: str = "consensus"
+    overshoots: bool = False
     visited: list = field(default_factory=list, compare=False)
 
     def prepare(self, votes, link, dynamics, loops):
@@ -31,9 +32,10 @@ class ClockworkStepper:
     def __init__(self, scheme, votes):
         self.scheme, self.slots = scheme, votes.slots
 
-    def step(self, state, until):
-        assert state.time < until
-        state.time = min(state.time + self.scheme.length, until)
+    def step(self, state, until, last):
+        assert state.time < until <= last
+        bound = last if self.scheme.overshoots else until
+        state.time = min(state.time + self.scheme.length, bound)
         state.consensus = state.consensus + 1.0
         state.dual_norm = state.time * np.array(self.scheme.rates)
         if state.time > self.scheme.break_after:
@@ -138,6 +140,30 @@ def test_a_state_already_at_the_first_time_is_its_snapshot():
     assert path.n_steps == 4
 
 
+def test_a_step_may_pass_requested_times_which_are_then_looked_up_within_it():
+    # The consensus of the clockwork starts at (0, ..., 1) and grows by one a step.
+    scheme, states = Clockwork(length=1.0, rates=(1.0, 0.8, 0.5), overshoots=True), []
+    path = run(scheme, [0.5, 1.5, 1.75, 2.5], observe=lambda _, s: states.append(s.copy()))
+    assert scheme.visited == [1.0, 2.0, 2.5]
+    assert path.n_steps == 3
+    np.testing.assert_allclose(path.consensus[:, 0], [0.5, 1.5, 1.75, 3.0])
+    np.testing.assert_allclose(path.consensus[:, -1], [1.5, 2.5, 2.75, 4.0])
+    assert [state.time for state in states] == [0.5, 1.5, 1.75, 2.5]
+    np.testing.assert_allclose(states[2].dual_norm, [1.75, 1.4, 0.875])
+    np.testing.assert_allclose(path.entry_times, [1.0, 1.25, 2.0])
+    # Nobody is out, at a time looked up within a step, who leaves later in that step.
+    np.testing.assert_allclose(states[0].entry_times, [np.inf, np.inf, np.inf])
+    np.testing.assert_allclose(states[1].entry_times, [1.0, 1.25, np.inf])
+
+
+def test_looking_up_a_time_within_a_step_does_not_move_the_path():
+    steps = Clockwork(length=1.0, overshoots=True), Clockwork(length=1.0, overshoots=True)
+    one, other = run(steps[0], [4.0]), run(steps[1], [0.3, 0.9, 2.0, 2.2, 4.0])
+    assert steps[0].visited == steps[1].visited
+    np.testing.assert_array_equal(one.consensus[-1], other.consensus[-1])
+    np.testing.assert_array_equal(one.entry_times, other.entry_times)
+
+
 def test_the_observer_sees_every_requested_time_once_and_in_order():
     seen = []
 
@@ -208,8 +234,8 @@ def test_the_first_entry_counts():
             inner = super().prepare(votes, link, dynamics, loops)
 
             class Stepper:
-                def step(self, state, until):
-                    inner.step(state, until)
+                def step(self, state, until, last):
+                    inner.step(state, until, last)
                     height = 1.5 * np.abs(np.sin(state.time))
                     state.dual_norm = np.full(3, height)
 

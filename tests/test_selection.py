@@ -161,6 +161,10 @@ def test_the_mean_counts_each_fold_by_its_votes_and_the_spread_is_its_standard_e
     np.testing.assert_allclose(curves.spread("log_loss"), [1.0, 2.0])
 
 
+def test_one_fold_has_no_spread():
+    assert np.isnan(made_up([1.0, 4.0]).spread("log_loss")).all()
+
+
 def test_without_times_the_grid_is_found_from_all_votes(plain_votes):
     found = selected(plain_votes, times=None, n_folds=2)
     (curves,) = found.candidates

@@ -377,9 +377,9 @@ class Comparisons:
 
         Stratified and grouped as in `split_within_user`.
         """
-        if not 2 <= n_folds <= self.n_votes:
+        if int(n_folds) != n_folds or not 2 <= n_folds <= self.n_votes:
             raise ValueError(
-                f"n_folds is {n_folds}; it must lie between 2 and the {self.n_votes} votes."
+                f"n_folds is {n_folds}; it must be an integer from 2 to the {self.n_votes} votes."
             )
         units, place, offset = self._deal(np.random.default_rng(rng))
         fold = ((place + np.floor(offset * n_folds).astype(np.int64)) % n_folds)[units]

@@ -38,11 +38,11 @@ from isplitlbi.solvers import (
     default_times,
     follow,
 )
-from isplitlbi.vocabulary import Vocabulary, show
+from isplitlbi.vocabulary import Vocabulary, as_series, first_of, show
 
 Floats = NDArray[np.float64]
 
-SOLVERS = ("implicit", "explicit")
+SOLVERS: dict[str, type[Scheme]] = {"implicit": Implicit, "explicit": Explicit}
 
 
 class ISplitLBI(ClassifierMixin, BaseEstimator):
@@ -72,8 +72,8 @@ class ISplitLBI(ClassifierMixin, BaseEstimator):
         How the path is followed: fast, or by the paper's own scheme. A scheme carries its own
         settings.
     n_jobs : int, optional
-        Threads to use, all that the process may use by default. The result is the same for any
-        number.
+        Threads to use; by default (or with -1) all that the process may use. The result is the
+        same for any number.
     backend : {"numba", "numpy"}, optional
         Compiled loops or plain ones.
     random_state : int, default 0
@@ -173,7 +173,7 @@ class ISplitLBI(ClassifierMixin, BaseEstimator):
 
         n_paths = 1 + (len(candidates) * self.n_folds if self.time is None else 0)
         reporter = Reporter(n_paths, progress)
-        n_jobs = self.n_jobs or available_threads()
+        n_threads = self._threads()
         if self.time is not None:
             if len(candidates) > 1:
                 raise ValueError("several nu or kappa need cross-validation: leave time unset.")
@@ -195,18 +195,28 @@ class ISplitLBI(ClassifierMixin, BaseEstimator):
                 scoring=self.scoring,
                 rule=self.rule,
                 rng=self.random_state,
-                n_jobs=n_jobs,
+                n_jobs=n_threads,
                 reporter=reporter,
                 backend=self.backend,
             )
             dynamics, stop = selection.dynamics, selection.time
             grid = selection.chosen.times
-        path = follow(votes, link, dynamics, scheme, np.union1d(grid, [stop]), backend=self.backend)
+        path = follow(
+            votes,
+            link,
+            dynamics,
+            scheme,
+            np.union1d(grid, [stop]),
+            reporter=reporter,
+            n_threads=n_threads,
+            backend=self.backend,
+        )
         if path.ending is not Ending.COMPLETE:
             raise PathFailed(path.ending.value)
 
         self.votes_, self.selection_, self.path_ = votes, selection, path
         self.users_, self.items_ = votes.users, votes.items
+        self.link_ = link
         self.classes_ = np.array([-1, 0, 1])
         self.n_features_in_ = 3
         self.time_, self.nu_, self.kappa_ = stop, dynamics.nu, dynamics.kappa
@@ -218,13 +228,20 @@ class ISplitLBI(ClassifierMixin, BaseEstimator):
         return self
 
     def _scheme(self) -> Scheme:
-        if not isinstance(self.solver, str):
-            return self.solver
-        if self.solver == "implicit":
-            return Implicit(n_threads=self.n_jobs)
-        if self.solver == "explicit":
-            return Explicit()
-        raise ValueError(f"solver {self.solver!r} is not one of {', '.join(SOLVERS)}.")
+        if isinstance(self.solver, str) and self.solver in SOLVERS:
+            return SOLVERS[self.solver]()
+        if isinstance(self.solver, str | type) or not hasattr(self.solver, "prepare"):
+            raise ValueError(
+                f"solver {self.solver!r} is not one of {', '.join(SOLVERS)}, nor a scheme."
+            )
+        return self.solver
+
+    def _threads(self) -> int:
+        if self.n_jobs is None or self.n_jobs == -1:
+            return available_threads()
+        if self.n_jobs < 1:
+            raise ValueError(f"n_jobs is {self.n_jobs}; it must be at least 1, or -1 for all.")
+        return int(self.n_jobs)
 
     def _candidates(self) -> list[Dynamics]:
         nus, kappas = np.atleast_1d(self.nu), np.atleast_1d(self.kappa)
@@ -240,13 +257,13 @@ class ISplitLBI(ClassifierMixin, BaseEstimator):
         An unknown user votes like the consensus; an unknown item is an error.
         """
         margin, threshold = self._margins(X)
-        log_probabilities = link_named(self.link).log_probabilities(margin, threshold)
+        log_probabilities = self.link_.log_probabilities(margin, threshold)
         return predict_outcomes(self.rule, margin, threshold, log_probabilities)
 
     def predict_proba(self, X: Any) -> Floats:
         """Return the probabilities of right, tie and left: in the order of ``classes_``."""
         margin, threshold = self._margins(X)
-        log_probabilities = link_named(self.link).log_probabilities(margin, threshold)
+        log_probabilities = self.link_.log_probabilities(margin, threshold)
         return np.exp(log_probabilities[:, ::-1])
 
     def score(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> float:
@@ -260,7 +277,10 @@ class ISplitLBI(ClassifierMixin, BaseEstimator):
             columns = (X.users[X.user], X.items[X.left], X.items[X.right])
         else:
             columns = _pair_columns(X)
-        user = self._user_vocabulary.encode(columns[0])
+        users = as_series(columns[0], "user", "X")
+        if row := first_of(users.is_null()):
+            raise InvalidVotes(f"X, row {row}: user is missing. Fill it in or remove the row.")
+        user = self._user_vocabulary.encode(users)
         left, right = self._known_items(columns[1]), self._known_items(columns[2])
         return self.parameters_.margin_and_threshold(user, left, right)
 
@@ -318,8 +338,9 @@ class ISplitLBI(ClassifierMixin, BaseEstimator):
         """
         check_is_fitted(self)
         out = self.path_.support_at(self.time_)
-        link = link_named(self.link)
-        return rankings.decompose(self.votes_, self.parameters_, out, link, self.nu_, noise_level)
+        return rankings.decompose(
+            self.votes_, self.parameters_, out, self.link_, self.nu_, noise_level
+        )
 
     # --- ids -------------------------------------------------------------------------------
 

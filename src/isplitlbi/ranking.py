@@ -132,15 +132,15 @@ def decompose(
 
     Abnormal is all of a user outside the consensus. Of the rest, an entry is personal where it
     exceeds ``noise_level`` times the standard deviation it would have if the user voted like the
-    consensus: with curvature h of the user's own votes in that entry, a ridge of variance nu turns
-    their noise into a deviation of variance h / (h + 1/nu)**2.
+    consensus: with information h of the user's own votes on that entry, a ridge of variance nu
+    turns their noise into a deviation of variance h / (h + 1/nu)**2.
     """
     slots = votes.slots
     out = np.zeros(slots.n_users, dtype=np.bool_)
     out[abnormal_users] = True
     is_abnormal = out[slots.owner]
-    curvature = _own_curvature(votes, parameters, link)
-    noise_sd = np.sqrt(curvature) / (curvature + 1.0 / nu)
+    information = _information(votes, parameters, link)
+    noise_sd = np.sqrt(information) / (information + 1.0 / nu)
     stands_out = ~is_abnormal & (np.abs(parameters.deviation) > noise_level * noise_sd)
     shape = (slots.n_users, parameters.n_items + 1)
     return Decomposition(
@@ -151,23 +151,21 @@ def decompose(
     )
 
 
-def _own_curvature(votes: Comparisons, parameters: Parameters, link: Link) -> Floats:
-    """Return the second derivative of the loss in every slot, at the consensus."""
+def _information(votes: Comparisons, parameters: Parameters, link: Link) -> Floats:
+    """Return the Fisher information on every slot, if users voted like the consensus."""
     slots, edges = votes.slots, votes.edges
     nobody = np.zeros(len(slots.coordinate))
     margin, threshold = plain.margins(slots, edges, parameters.consensus, nobody)
-    *_, by_margin, _, by_threshold = link.vote_terms(
-        margin, threshold, edges.first_wins, edges.ties, edges.second_wins
-    )
+    probability = np.exp(link.log_probabilities(margin, threshold))
+    square = link.gradient(margin, threshold) ** 2
+    n_votes = edges.first_wins + edges.ties + edges.second_wins
+    by_margin, by_threshold = n_votes * np.einsum("ek,ekv->ve", probability, square)
     n_slots = len(slots.coordinate)
-    threshold_slot = slots.threshold[edges.owner]
-    curvature = (
+    return np.asarray(
         np.bincount(edges.first, by_margin, n_slots)
         + np.bincount(edges.second, by_margin, n_slots)
-        + np.bincount(threshold_slot, by_threshold, n_slots)
+        + np.bincount(slots.threshold[edges.owner], by_threshold, n_slots)
     )
-    # Where a link has no curvature, rounding may fall below zero.
-    return np.asarray(np.maximum(curvature, 0.0))
 
 
 def _matrix(slots: Slots, values: Floats, shape: tuple[int, int]) -> csr_array:

@@ -61,8 +61,12 @@ class LinkType(types.Opaque):
 def _digest(link_class: type[Link]) -> str:
     digest = sha256(Path(links.__file__).read_bytes())
     for formula in FORMULAS:
-        code = getattr(link_class, formula).__code__
-        digest.update(repr((code.co_code, code.co_consts, code.co_names)).encode())
+        function = getattr(link_class, formula)
+        code, around = function.__code__, function.__globals__
+        # Compiled code holds the values of what a formula refers to.
+        values = [around[n] for n in code.co_names if isinstance(around.get(n), int | float)]
+        values += [cell.cell_contents for cell in function.__closure__ or ()]
+        digest.update(repr((code.co_code, code.co_consts, code.co_names, values)).encode())
     return digest.hexdigest()[:16]
 
 

@@ -12,7 +12,7 @@ over votes, so that nu, kappa and t mean the same for three thousand votes and t
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from threading import Lock
 from typing import Any, NamedTuple, Protocol, Self
 
@@ -55,12 +55,18 @@ class Dynamics:
 
 @dataclass(frozen=True)
 class Momentum:
-    """What an adaptive scheme remembers between steps; never changed, only replaced."""
+    """What an adaptive scheme remembers of its last steps; never changed, only replaced.
+
+    Rates are differences over the last step; bends are second divided differences.
+    """
 
     next_step: float
-    last_step: float
+    last_steps: tuple[float, float]
     consensus_rate: Floats
     deviation_rate: Floats
+    dual_rate: Floats
+    consensus_bend: Floats
+    deviation_bend: Floats
 
 
 @dataclass
@@ -107,6 +113,29 @@ class State:
             self.momentum,
         )
 
+    def toward(self, later: State, time: float, slots: Slots) -> State:
+        """Return the state at a time between this one and a later one, linearly.
+
+        It is for looking at; a path goes on from the states that steps end in.
+        """
+        share = (time - self.time) / (later.time - self.time)
+
+        def between(one: Floats, other: Floats) -> Floats:
+            return (1.0 - share) * one + share * other
+
+        norm = between(self.dual_norm, later.dual_norm)
+        out = np.repeat(norm > 1.0, np.diff(slots.start))
+        return State(
+            time,
+            between(self.consensus, later.consensus),
+            between(self.deviation, later.deviation),
+            between(self.dual, later.dual),
+            np.where(out, between(self.sparse, later.sparse), 0.0),
+            norm,
+            np.where(later.entry_times <= time, later.entry_times, np.inf),
+            later.n_steps,
+        )
+
     def record_entries(self, since: float, old_norm: Floats) -> None:
         """Date the users whose dual passed 1 in the last step, linearly within it."""
         new = np.flatnonzero((self.dual_norm > 1.0) & np.isinf(self.entry_times))
@@ -115,11 +144,23 @@ class State:
             self.entry_times[new] = since + np.clip(share, 0.0, 1.0) * (self.time - since)
 
 
+class Machine(NamedTuple):
+    """What the work is done with; it decides how fast a path is followed, not where it leads."""
+
+    loops: Any  # a module of `kernels`
+    n_threads: int
+
+
 class Stepper(Protocol):
     """A scheme made ready for some votes."""
 
-    def step(self, state: State, until: float) -> None:
-        """Advance the state by one step, at most to ``until``; update time and dual norms."""
+    def step(self, state: State, until: float, last: float) -> None:
+        """Advance the state by one step and update its time and its dual's norms.
+
+        The next requested time is ``until``, the last one ``last``. A step may pass the former,
+        never the latter; one that passes ``until`` replaces the state's arrays and leaves the old
+        ones as they were, for the driver to look between.
+        """
 
 
 class Scheme(Protocol):
@@ -171,6 +212,7 @@ def follow(
     observe: Observer | None = None,
     keep: bool = True,
     reporter: Reporter | None = None,
+    n_threads: int = 1,
     backend: str | None = None,
 ) -> RegularizationPath:
     """Follow the path through the requested times.
@@ -187,6 +229,8 @@ def follow(
         Whether to keep the users' snapshots; without, memory does not grow with the times.
     reporter
         Told at every requested time.
+    n_threads
+        Threads that share the users. The result is the same for any number.
     """
     wanted = _checked_times(times)
     state = (
@@ -196,19 +240,23 @@ def follow(
     )
     if state.time > wanted[0]:
         raise ValueError(f"the first time is {wanted[0]:g}, before the state's {state.time:g}.")
-    stepper = scheme.prepare(votes, link, dynamics, kernels.backend(backend))
+    stepper = scheme.prepare(votes, link, dynamics, Machine(kernels.backend(backend), n_threads))
     snapshots: list[tuple[Floats, ...]] = []
     ending = Ending.COMPLETE
+    before = replace(state)
     for index, time in enumerate(wanted):
-        ending = _advance(stepper, state, time, scheme.max_steps)
+        while state.time < time and ending is Ending.COMPLETE:
+            before = replace(state)
+            ending = _advance(stepper, state, time, wanted[-1], scheme.max_steps)
         if ending is not Ending.COMPLETE:
             break
-        users = (state.deviation.copy(), state.sparse.copy()) if keep else ()
-        snapshots.append((state.consensus.copy(), *users))
+        here = state if state.time == time else before.toward(state, time, votes.slots)
+        users = (here.deviation.copy(), here.sparse.copy()) if keep else ()
+        snapshots.append((here.consensus.copy(), *users))
         if observe is not None:
-            observe(index, state)
+            observe(index, here)
         if reporter is not None:
-            reporter.advance(1.0 / len(wanted), state)
+            reporter.advance(1.0 / len(wanted), here)
 
     reached = len(snapshots)
     n_slots = len(votes.slots.coordinate)
@@ -235,16 +283,16 @@ def follow(
     )
 
 
-def _advance(stepper: Stepper, state: State, until: float, max_steps: int) -> Ending:
-    while state.time < until:
-        if state.n_steps >= max_steps:
-            return Ending.STEP_LIMIT
-        since, old_norm = state.time, state.dual_norm
-        stepper.step(state, until)
-        state.n_steps += 1
-        if not (np.isfinite(state.consensus).all() and np.isfinite(state.dual_norm).all()):
-            return Ending.NOT_FINITE
-        state.record_entries(since, old_norm)
+def _advance(stepper: Stepper, state: State, until: float, last: float, max_steps: int) -> Ending:
+    if state.n_steps >= max_steps:
+        return Ending.STEP_LIMIT
+    since, old_norm = state.time, state.dual_norm
+    stepper.step(state, until, last)
+    state.n_steps += 1
+    watched = (state.consensus, state.deviation, state.dual_norm)
+    if not all(np.isfinite(values).all() for values in watched):
+        return Ending.NOT_FINITE
+    state.record_entries(since, old_norm)
     return Ending.COMPLETE
 
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from isplitlbi.comparisons import Comparisons, Edges
 from isplitlbi.links import Link
-from isplitlbi.solvers.driver import Dynamics, State
+from isplitlbi.solvers.driver import Dynamics, Machine, State
 
 Floats = NDArray[np.float64]
 
@@ -23,7 +23,8 @@ class Explicit:
     ----------
     step_scale : float
         Step in units of 1 / (kappa * curvature), the paper's choice. The curvature is bounded anew
-        at every step, because that of the thresholds grows like ties / threshold**2.
+        at every step, because that of the thresholds grows like ties / threshold**2. Up to 1 the
+        scheme is stable; the bound has some slack, so that a little above 1 it often still is.
     projection : {"joint", "separate"}
         ``joint`` projects the thresholds of consensus and users together, which is the constraint
         of Eq. 7. ``separate`` is the paper's literal rule (Eq. 9a, 9b): there users who never
@@ -38,25 +39,30 @@ class Explicit:
 
     def __post_init__(self) -> None:
         """Refuse settings that make no step."""
-        if not 0.0 < self.step_scale <= 1.0:
-            raise ValueError(f"step_scale is {self.step_scale}; it must lie in (0, 1].")
+        if not 0.0 < self.step_scale <= 8.0:
+            raise ValueError(f"step_scale is {self.step_scale}; it must lie in (0, 8].")
         if self.projection not in ("joint", "separate"):
             raise ValueError(f"projection {self.projection!r} is not one of joint, separate.")
         if self.max_steps < 1:
             raise ValueError(f"max_steps is {self.max_steps}; it must be at least 1.")
 
     def prepare(
-        self, votes: Comparisons, link: Link, dynamics: Dynamics, loops: Any
+        self, votes: Comparisons, link: Link, dynamics: Dynamics, machine: Machine
     ) -> _ExplicitStepper:
         """Return a stepper for these votes."""
-        return _ExplicitStepper(self, votes, link, dynamics, loops)
+        return _ExplicitStepper(self, votes, link, dynamics, machine)
 
 
 class _ExplicitStepper:
     def __init__(
-        self, scheme: Explicit, votes: Comparisons, link: Link, dynamics: Dynamics, loops: Any
+        self,
+        scheme: Explicit,
+        votes: Comparisons,
+        link: Link,
+        dynamics: Dynamics,
+        machine: Machine,
     ) -> None:
-        self.scheme, self.link, self.dynamics, self.loops = scheme, link, dynamics, loops
+        self.scheme, self.link, self.dynamics, self.loops = scheme, link, dynamics, machine.loops
         self.slots, self.edges = votes.slots, votes.edges
         decided = self.edges.first_wins + self.edges.second_wins
         self.decided_spread = _laplacian_bound(votes, decided)
@@ -67,8 +73,8 @@ class _ExplicitStepper:
         self.consensus_gradient = np.empty(votes.n_items + 1)
         self.slot_gradient = np.empty(len(self.slots.coordinate))
 
-    def step(self, state: State, until: float) -> None:
-        """Take one step of Eq. 9."""
+    def step(self, state: State, until: float, last: float) -> None:
+        """Take one step of Eq. 9, at most to ``until``."""
         nu, kappa = self.dynamics.nu, self.dynamics.kappa
         # The last step to a requested time lands on it exactly, without a sliver of a step after.
         step = self.scheme.step_scale / (kappa * self._curvature(state))
