@@ -650,7 +650,7 @@ def test_folds_do_not_depend_on_the_order_of_the_rows(rows, seed, grouped, rando
 
 @pytest.mark.parametrize("n_folds", [-1, 0, 1, 6])
 def test_a_number_of_folds_that_cannot_be_dealt_is_refused(n_folds):
-    with pytest.raises(ValueError, match=rf"n_folds is {n_folds}; .* between 2 and the 5 votes"):
+    with pytest.raises(ValueError, match=rf"n_folds is {n_folds}; .* from 2 to the 5 votes"):
         Comparisons.from_arrays(**columns()).folds_within_user(n_folds)
 
 

@@ -12,6 +12,7 @@ from isplitlbi import kernels
 from isplitlbi.comparisons import Comparisons
 from isplitlbi.links import LINKS, Logistic
 from isplitlbi.solvers import Dynamics, Explicit, State, follow
+from isplitlbi.solvers.driver import Machine
 from votes import from_rows, random_votes
 
 PROJECTIONS = ["joint", "separate"]
@@ -223,7 +224,8 @@ def step_and_curvature(votes, link, nu, state):
     """Return kappa times the first step from a state, and the largest curvature there."""
     curvature = np.linalg.eigvalsh(dense_hessian(votes, link, state, nu))[-1]
     dynamics = Dynamics(nu=nu, kappa=10.0)
-    Explicit().prepare(votes, link, dynamics, kernels.backend("numpy")).step(state, 1e9, 1e9)
+    machine = Machine(kernels.backend("numpy"), n_threads=1)
+    Explicit().prepare(votes, link, dynamics, machine).step(state, 1e9, 1e9)
     return 10.0 * state.time, curvature
 
 

@@ -215,17 +215,18 @@ def test_a_higher_noise_level_leaves_less_that_is_personal():
     assert len(set(counts)) == 4
 
 
-def test_the_noise_of_one_vote_is_that_of_its_curvature_under_the_ridge():
-    # One vote on two equal items at threshold 1: a win's curvature is F(1) F(-1) in margin.
+def test_the_noise_of_one_vote_is_that_of_its_information_under_the_ridge():
+    # One vote on two equal items at threshold 1: either side wins with probability F(-1), and then
+    # the log-probability's slope in the margin is F(1); a tie has none.
     votes = Comparisons.from_arrays(["ann"], ["tea"], ["milk"], ["left"])
-    slope = 1 / (1 + np.exp(-1.0)) * (1 / (1 + np.exp(1.0)))
-    nu = 0.5
-    sd = np.sqrt(slope) / (slope + 1 / nu)
+    win, lose = 1 / (1 + np.exp(1.0)), 1 / (1 + np.exp(-1.0))
+    information, nu = 2 * win * lose**2, 0.5
+    sd = np.sqrt(information) / (information + 1 / nu)
     consensus, nobody = np.array([0.0, 0.0, 1.0]), np.empty(0, dtype=np.intp)
-    for size, personal in ((1.99, 0), (2.01, 3)):
-        parameters = Parameters(votes.slots, consensus, np.full(3, size * sd))
+    for size, personal in ((1.99, 0), (2.01, 2)):
+        parameters = Parameters(votes.slots, consensus, size * sd * np.array([1.0, -1.0, 0.0]))
         parts = decompose(votes, parameters, nobody, Logistic(), nu, 2.0)
-        assert (parts.personal.nnz, parts.noise.nnz) == (personal, 3 - personal)
+        assert (parts.personal.nnz, parts.noise.nnz) == (personal, 2 - personal)
 
 
 def test_a_user_of_the_consensus_is_mostly_noise_and_a_reversed_one_is_not():

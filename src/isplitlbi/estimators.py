@@ -102,10 +102,9 @@ class ISplitLBI(ClassifierMixin, BaseEstimator):
     >>> votes, truth = simulate(n_users=8, n_items=4, votes_per_user=(30, 40), random_state=1)
     >>> model = ISplitLBI(kappa=10, n_folds=2).fit(votes)
     >>> print(model.ranking())
-    1  item-03
-    2  item-01
+    1  item-02
+    2  item-01, item-03
     3  item-04
-    4  item-02
     """
 
     def __init__(
