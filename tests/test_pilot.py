@@ -164,7 +164,7 @@ def test_both_fits_are_the_same_compiled(link):
     one, other = (fit_consensus(votes, link, backend=name) for name in ("numba", "numpy"))
     np.testing.assert_allclose(one, other, atol=1e-5)
     one, other = (
-        np.concatenate(fit_before_entries(votes, link, dynamics, backend=name, precision=1e-12))
+        np.concatenate(fit_before_entries(votes, link, dynamics, backend=name, tol=1e-8))
         for name in ("numba", "numpy")
     )
     np.testing.assert_allclose(one, other, atol=1e-4)
@@ -187,7 +187,7 @@ def slopes(votes, link, nu, consensus, deviation):
 @pytest.mark.parametrize("name", ["logistic", "probit"])
 def test_before_entries_nothing_pulls_any_more(name, nu):
     votes, link = odd_one_out(), LINKS[name]()
-    consensus, deviation = fit_before_entries(votes, link, Dynamics(nu=nu), precision=1e-13)
+    consensus, deviation = fit_before_entries(votes, link, Dynamics(nu=nu), tol=1e-8)
     own = consensus[-1] + deviation[votes.slots.threshold]
     assert np.all(own > 2e-3)  # no bound is active, so that every slope must vanish
     gradient, slot_gradient = slopes(votes, link, nu, consensus, deviation)
@@ -199,7 +199,7 @@ def test_before_entries_nothing_pulls_any_more(name, nu):
 
 def test_before_entries_users_at_the_bound_are_only_pushed_against_it():
     votes, link, nu = random_votes(1, tie_share=0.03, n_votes=120), Logistic(), 1.0
-    consensus, deviation = fit_before_entries(votes, link, Dynamics(nu=nu), precision=1e-13)
+    consensus, deviation = fit_before_entries(votes, link, Dynamics(nu=nu), tol=1e-8)
     own = consensus[-1] + deviation[votes.slots.threshold]
     assert np.all(own >= 1e-3 - 1e-15)
     _, slot_gradient = slopes(votes, link, nu, consensus, deviation)
@@ -215,7 +215,7 @@ def test_before_entries_users_at_the_bound_are_only_pushed_against_it():
 
 def test_the_path_rests_at_this_fit_before_the_first_entry():
     votes, dynamics = odd_one_out(), Dynamics(nu=0.02, kappa=100.0)
-    consensus, deviation = fit_before_entries(votes, Logistic(), dynamics, precision=1e-13)
+    consensus, deviation = fit_before_entries(votes, Logistic(), dynamics, tol=1e-8)
     path = follow(votes, Logistic(), dynamics, Explicit(), [0.05])
     assert np.all(np.isinf(path.entry_times))
     np.testing.assert_allclose(path.consensus[-1], consensus, atol=0.01)
@@ -224,7 +224,7 @@ def test_the_path_rests_at_this_fit_before_the_first_entry():
 
 def test_a_small_nu_leaves_the_consensus_alone():
     votes = odd_one_out()
-    consensus, deviation = fit_before_entries(votes, Logistic(), Dynamics(nu=1e-5), precision=1e-13)
+    consensus, deviation = fit_before_entries(votes, Logistic(), Dynamics(nu=1e-5), tol=1e-8)
     np.testing.assert_allclose(consensus, fit_consensus(votes, Logistic()), atol=5e-3)
     assert np.abs(deviation).max() < 1e-3
 

@@ -245,6 +245,7 @@ def assemble(
     kappa,
     gradient,
     diagonal,
+    coupling,
     curvature,
     pushed,
     bend,
@@ -313,12 +314,14 @@ def assemble(
             if slot == last:
                 consensus_gradient[-1] -= pull
                 consensus_diagonal[-1] += stiffness
+                coupling[slot] = -stiffness
                 gradient[slot] = slope + pull
                 diagonal[slot] = bent + stiffness
             else:
                 coordinate = slots.coordinate[slot]
                 consensus_gradient[coordinate] += gradient[slot]
                 consensus_diagonal[coordinate] += diagonal[slot]
+                coupling[slot] = diagonal[slot]
                 gradient[slot] += pull
                 diagonal[slot] += stiffness
     return value
@@ -335,11 +338,13 @@ def curvature_product(
     bend,
     damping,
     free,
-    consensus_direction,
-    direction,
-    residual,
     diagonal,
+    coupling,
+    residual,
+    consensus_preconditioned,
+    consensus_direction,
     momentum,
+    direction,
     product,
     consensus_product,
 ):
@@ -349,7 +354,10 @@ def curvature_product(
         first_slot, last = slots.start[user], slots.start[user + 1] - 1
         along = 0.0
         for slot in range(first_slot, last + 1):
-            direction[slot] = residual[slot] / diagonal[slot] + momentum * direction[slot]
+            left = (
+                residual[slot] - coupling[slot] * (consensus_preconditioned[slots.coordinate[slot]])
+            )
+            direction[slot] = left / diagonal[slot] + momentum * direction[slot]
             product[slot] = 0.0
             along += pushed[slot] * direction[slot]
         along -= pushed[last] * consensus_direction[-1]
@@ -379,14 +387,37 @@ def curvature_product(
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def conjugate_update(slots, begin, end, length, direction, product, diagonal, solution, residual):
+def conjugate_update(
+    slots,
+    begin,
+    end,
+    length,
+    direction,
+    product,
+    diagonal,
+    coupling,
+    solution,
+    residual,
+    consensus_coupled,
+):
     total = 0.0
+    consensus_coupled[:] = 0.0
     for slot in range(slots.start[begin], slots.start[end]):
         solution[slot] += length * direction[slot]
         left = residual[slot] - length * product[slot]
         residual[slot] = left
-        total += left * left / diagonal[slot]
+        scaled = left / diagonal[slot]
+        consensus_coupled[slots.coordinate[slot]] += coupling[slot] * scaled
+        total += left * scaled
     return total
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def eliminate_users(slots, begin, end, diagonal, coupling, eliminated):
+    eliminated[:] = 0.0
+    for slot in range(slots.start[begin], slots.start[end]):
+        taken = coupling[slot] * coupling[slot] / diagonal[slot]
+        eliminated[slots.coordinate[slot]] += taken
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

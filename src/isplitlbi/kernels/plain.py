@@ -154,6 +154,7 @@ def assemble(
     kappa: float,
     gradient: Floats,
     diagonal: Floats,
+    coupling: Floats,
     curvature: Floats,
     pushed: Floats,
     bend: Floats,
@@ -165,7 +166,8 @@ def assemble(
     With W = Z_old + (step/nu) P and a = kappa step / nu, eliminating the new Z and Gamma leaves a
     convex function of P whose gradient is (Z(W) - Z_old) / step. ``pushed`` receives W, ``bend``
     the two coefficients of that function's second derivative, b0 I - b1 W W', and ``curvature`` the
-    second derivatives of every edge's loss (mm, mt, tt).
+    second derivatives of every edge's loss (mm, mt, tt). ``diagonal`` and ``coupling`` are the
+    second derivatives of every slot with itself and with its place in the consensus.
     """
     first_edge, last_edge = edges.start[begin], edges.start[end]
     first_slot, last_slot = slots.start[begin], slots.start[end]
@@ -226,6 +228,8 @@ def assemble(
     # through the deviation.
     of_loss[thresholds] = -pull[thresholds]
     bend_of_loss[thresholds] = stiffness[thresholds]
+    coupling[part] = bend_of_loss
+    coupling[part][thresholds] *= -1.0
     consensus_gradient[:] = np.bincount(coordinate, of_loss, len(consensus))
     consensus_diagonal[:] = np.bincount(coordinate, bend_of_loss, len(consensus))
     value = np.sum(loss) + 0.5 * damping * (moved @ moved)
@@ -242,18 +246,20 @@ def curvature_product(
     bend: Floats,
     damping: float,
     free: NDArray[np.bool_],
-    consensus_direction: Floats,
-    direction: Floats,
-    residual: Floats,
     diagonal: Floats,
+    coupling: Floats,
+    residual: Floats,
+    consensus_preconditioned: Floats,
+    consensus_direction: Floats,
     momentum: float,
+    direction: Floats,
     product: Floats,
     consensus_product: Floats,
 ) -> float:
     """Take the next conjugate direction and apply the curvature to it; return their product.
 
-    direction = residual / diagonal + momentum * direction. ``free`` tells which users' thresholds
-    are off their bound.
+    The direction is the preconditioned residual plus ``momentum`` times the last one. ``free``
+    tells which users' thresholds are off their bound.
     """
     first_slot, last_slot = slots.start[begin], slots.start[end]
     part, part_edges = slice(first_slot, last_slot), slice(edges.start[begin], edges.start[end])
@@ -261,7 +267,8 @@ def curvature_product(
     thresholds = slots.start[begin + 1 : end + 1] - 1 - first_slot
     coordinate, n_slots = slots.coordinate[part], last_slot - first_slot
 
-    direction[part] = residual[part] / diagonal[part] + momentum * direction[part]
+    left = residual[part] - coupling[part] * consensus_preconditioned[coordinate]
+    direction[part] = left / diagonal[part] + momentum * direction[part]
     d = direction[part]
     full = consensus_direction[coordinate] + d
     full[thresholds] = d[thresholds]
@@ -296,14 +303,33 @@ def conjugate_update(
     direction: Floats,
     product: Floats,
     diagonal: Floats,
+    coupling: Floats,
     solution: Floats,
     residual: Floats,
+    consensus_coupled: Floats,
 ) -> float:
-    """Move along the direction; return the new residual's product with its preconditioned self."""
+    """Move along the direction by a length.
+
+    Fills what the users' new residual means for the consensus, sum of coupling residual / diagonal,
+    and returns the sum of residual^2 / diagonal: what the preconditioner needs.
+    """
     part = slice(slots.start[begin], slots.start[end])
     solution[part] += length * direction[part]
     residual[part] -= length * product[part]
-    return float(residual[part] @ (residual[part] / diagonal[part]))
+    scaled = residual[part] / diagonal[part]
+    consensus_coupled[:] = np.bincount(
+        slots.coordinate[part], coupling[part] * scaled, len(consensus_coupled)
+    )
+    return float(residual[part] @ scaled)
+
+
+def eliminate_users(
+    slots: Slots, begin: int, end: int, diagonal: Floats, coupling: Floats, eliminated: Floats
+) -> None:
+    """Fill what eliminating every user's slots, each by itself, takes from the consensus."""
+    part = slice(slots.start[begin], slots.start[end])
+    taken = coupling[part] ** 2 / diagonal[part]
+    eliminated[:] = np.bincount(slots.coordinate[part], taken, len(eliminated))
 
 
 def finish_step(

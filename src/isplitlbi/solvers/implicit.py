@@ -28,8 +28,10 @@ Floats = NDArray[np.float64]
 FIRST_STEP = 1e-3  # of the first requested time
 SMALLEST_STEP = 1e-9  # of the time reached
 MOST_GROWTH = 2.0  # of a step over the last; the formula is stable up to 2.4
-NEWTON_ACCURACY = 0.5  # of the tolerance: a step shorter than this is the last
-CONJUGATE_ACCURACY = 0.1  # of the residual
+NEWTON_ACCURACY = 1.0  # of the tolerance: a step shorter than this is the last
+# Of the residual. Late on the path the consensus moves by the small difference of what its users
+# pull, so that a rougher solution would drift.
+CONJUGATE_ACCURACY = 3e-3
 ERROR_FLOOR = 1e-2
 MOST_NEWTON_STEPS = 30
 MOST_CONJUGATE_STEPS = 200
@@ -47,7 +49,7 @@ class Implicit:
         Number of steps after which a path is given up.
     """
 
-    tol: float = 2e-3
+    tol: float = 3e-3
     max_steps: int = 100_000
 
     def __post_init__(self) -> None:
@@ -100,7 +102,8 @@ class _ImplicitStepper:
         self.blocks = Blocks(votes, machine.n_threads)
         n_slots, width = len(votes.slots.coordinate), votes.n_items + 1
         self.gradient, self.diagonal = np.empty(n_slots), np.empty(n_slots)
-        self.pushed, self.product = np.empty(n_slots), np.empty(n_slots)
+        self.coupling, self.pushed = np.empty(n_slots), np.empty(n_slots)
+        self.product = np.empty(n_slots)
         self.direction, self.newton = np.empty(n_slots), np.empty(n_slots)
         self.curvature = np.empty((len(votes.edges.first), 3))
         self.bend = np.empty((votes.n_users, 2))
@@ -264,7 +267,7 @@ class _ImplicitStepper:
             value: float = self.loops.assemble(
                 self.link, self.slots, self.edges, begin, end,
                 point.consensus, point.own, origin.deviation, origin.dual, origin.step, nu, kappa,
-                self.gradient, self.diagonal, self.curvature, self.pushed, self.bend,
+                self.gradient, self.diagonal, self.coupling, self.curvature, self.pushed, self.bend,
                 of_gradient[block], of_diagonal[block],
             )  # fmt: skip
             return value
@@ -280,6 +283,10 @@ class _ImplicitStepper:
     ) -> tuple[Floats, float]:
         """Solve the Newton system by preconditioned conjugate gradients.
 
+        The preconditioner couples every slot with its place in the consensus and nothing else, so
+        that users are eliminated exactly: consensus and deviations may trade places freely, and
+        without this their sum would be found long before their shares.
+
         Thresholds on their way to the bound, or at it and wanting to go below, would spoil the
         directions of the others: they go their own way. The users' part goes to ``self.newton``;
         returned are the consensus's part and the slope of the objective, negated.
@@ -289,55 +296,61 @@ class _ImplicitStepper:
         residual, consensus_residual = -self.gradient, -consensus_gradient
         downhill = residual[self.thresholds] / self.diagonal[self.thresholds]
         free = (point.own[self.thresholds] + downhill > delta) | (downhill > 0.0)
-        residual[self.thresholds[~free]] = 0.0
-        consensus_free = point.consensus[-1] > delta or consensus_residual[-1] > 0.0
-        if not consensus_free:
-            consensus_residual[-1] = 0.0
+        bound = self.thresholds[~free]
+        residual[bound] = 0.0
+        self.coupling[bound] = 0.0
+        consensus_free = np.ones(len(consensus_residual), dtype=np.bool_)
+        consensus_free[-1] = point.consensus[-1] > delta or consensus_residual[-1] > 0.0
+        consensus_residual *= consensus_free
 
-        self.newton[:] = 0.0
-        self.direction[:] = 0.0
-        toward = np.zeros_like(consensus_gradient)
-        consensus_direction = np.zeros_like(consensus_gradient)
-        products = self.partial[0]
+        partial = self.partial[0]
+
+        def eliminate(block: int, begin: int, end: int) -> None:
+            self.loops.eliminate_users(
+                self.slots, begin, end, self.diagonal, self.coupling, partial[block]
+            )
 
         def multiply(block: int, begin: int, end: int) -> float:
             total: float = self.loops.curvature_product(
                 self.slots, self.edges, begin, end, self.curvature, self.pushed, self.bend, damping,
-                free, consensus_direction, self.direction, residual, self.diagonal, momentum,
-                self.product, products[block],
+                free, self.diagonal, self.coupling, residual, preconditioned, direction, momentum,
+                self.direction, self.product, partial[block],
             )  # fmt: skip
             return total
 
-        def update(_block: int, begin: int, end: int) -> float:
+        def update(block: int, begin: int, end: int) -> float:
             total: float = self.loops.conjugate_update(
                 self.slots, begin, end, length, self.direction, self.product, self.diagonal,
-                self.newton, residual,
+                self.coupling, self.newton, residual, partial[block],
             )  # fmt: skip
             return total
 
-        size = float(residual @ (residual / self.diagonal)) + float(
-            consensus_residual @ (consensus_residual / self.consensus_diagonal)
-        )
-        target, momentum, slope = CONJUGATE_ACCURACY**2 * size, 0.0, 0.0
+        def precondition() -> tuple[Floats, float]:
+            of_users = sum(self.blocks.run(update))
+            left = (consensus_residual - partial.sum(axis=0)) * consensus_free
+            return left / schur, of_users + float(left @ (left / schur))
+
+        self.blocks.run(eliminate)
+        schur = self.consensus_diagonal - partial.sum(axis=0)
+        self.newton[:] = self.direction[:] = self.product[:] = 0.0
+        toward, direction = np.zeros_like(schur), np.zeros_like(schur)
+        length = momentum = slope = 0.0
+        preconditioned, size = precondition()
+        target = CONJUGATE_ACCURACY**2 * size
         for _ in range(MOST_CONJUGATE_STEPS):
-            if size <= target or size == 0.0:
+            if size <= target:
                 break
             self.conjugate_steps += 1
-            consensus_direction *= momentum
-            consensus_direction += consensus_residual / self.consensus_diagonal
+            direction *= momentum
+            direction += preconditioned
             along = sum(self.blocks.run(multiply))
-            consensus_product = products.sum(axis=0) + damping * consensus_direction
-            if not consensus_free:
-                consensus_product[-1] = 0.0
-            along += float(consensus_direction @ consensus_product)
+            product = (partial.sum(axis=0) + damping * direction) * consensus_free
+            along += float(direction @ product)
             length = size / along
             slope += length * size
-            toward += length * consensus_direction
-            consensus_residual -= length * consensus_product
-            new_size = sum(self.blocks.run(update)) + float(
-                consensus_residual @ (consensus_residual / self.consensus_diagonal)
-            )
+            toward += length * direction
+            consensus_residual -= length * product
+            preconditioned, new_size = precondition()
             size, momentum = new_size, new_size / size
-        bound = self.thresholds[~free]
         self.newton[bound] = downhill[~free]
         return toward, slope

@@ -14,13 +14,17 @@ from scipy.optimize import minimize
 from isplitlbi import kernels
 from isplitlbi.comparisons import Comparisons, Edges, Slots
 from isplitlbi.links import Link
-from isplitlbi.solvers.driver import Dynamics
+from isplitlbi.solvers.driver import Dynamics, Machine, State
+from isplitlbi.solvers.implicit import Implicit
 
 Floats = NDArray[np.float64]
 
 # Keeps the score of an item that always wins finite and centres the scores; far too wide to matter
 # otherwise.
 SCORE_VARIANCE = 1e4
+
+# Kappa times the step of a fit that nothing should damp.
+UNDAMPED = 1e8
 
 # A user whose votes differ from the consensus by less than this share of one vote has nothing to
 # say; if all are like that, the times must still be finite.
@@ -52,40 +56,19 @@ def fit_before_entries(
     link: Link,
     dynamics: Dynamics,
     backend: str | None = None,
-    precision: float = 1e-7,
+    tol: float = 1e-4,
 ) -> tuple[Floats, Floats]:
     """Fit consensus and deviations with every user still in the consensus (Gamma = 0).
 
-    This is where the path rests before the first entry: deviations under a ridge of variance nu.
-    Each threshold is a coordinate of its own here, so that its bound is a box.
+    This is where the path rests before the first entry: deviations under a ridge of variance nu. It
+    is one step of the implicit scheme, so damped by nothing, and so short that nobody leaves.
     """
-    slots, edges = votes.slots, votes.edges
-    loops = kernels.backend(backend)
-    width, thresholds = votes.n_items + 1, slots.threshold
-    gradient, slot_gradient = np.empty(width), np.empty(len(slots.coordinate))
-
-    def parts(x: Floats) -> tuple[Floats, Floats]:
-        consensus, deviation = x[:width], x[width:].copy()
-        deviation[thresholds] -= consensus[-1]
-        return consensus, deviation
-
-    def objective(x: Floats) -> tuple[float, Floats]:
-        consensus, deviation = parts(x)
-        loss = loops.loss_and_gradient(
-            link, slots, edges, consensus, deviation, gradient, slot_gradient
-        )
-        scores = consensus[:-1]
-        loss += 0.5 * (deviation @ deviation / dynamics.nu + scores @ scores / SCORE_VARIANCE)
-        full = np.concatenate([gradient, slot_gradient + deviation / dynamics.nu])
-        full[: width - 1] += scores / SCORE_VARIANCE
-        full[width - 1] = -np.sum(deviation[thresholds]) / dynamics.nu
-        return loss, full
-
-    start = np.zeros(width + len(slots.coordinate))
-    boxed = np.concatenate([[width - 1], width + thresholds])
-    start[boxed] = max(1.0, dynamics.delta)
-    consensus, deviation = parts(_minimum(objective, start, boxed, dynamics.delta, precision))
-    return consensus, deviation
+    step = 1e-6 * dynamics.nu
+    undamped = Dynamics(dynamics.nu, UNDAMPED / step, dynamics.delta)
+    machine = Machine(kernels.backend(backend), n_threads=1)
+    state = State.initial(votes.slots, votes.n_items, dynamics.delta)
+    Implicit(tol).prepare(votes, link, undamped, machine).step(state, step, step)
+    return state.consensus, state.deviation
 
 
 def default_times(

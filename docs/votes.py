@@ -1,0 +1,50 @@
+"""Write votes.csv, the small made-up study that the README reads.
+
+Twenty people compare six drinks. Sixteen share one taste, three have their own, and one, gus,
+turns the common one upside down.
+"""
+
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from isplitlbi.simulate import simulate
+
+PEOPLE = (
+    "ada ben cleo dan eva finn gus hana ivo jon kim leo mia noah olga pia quinn rosa sam tess"
+).split()
+DRINKS = ["cocoa", "coffee", "decaf", "milk", "juice", "tea"]
+WINNERS = {1: "left", 0: "tie", -1: "right"}
+
+
+def main() -> None:
+    """Draw the votes, give everybody a name, and write the rows in a random order."""
+    votes, truth = simulate(
+        n_users=len(PEOPLE),
+        n_items=len(DRINKS),
+        votes_per_user=(40, 60),
+        score_sd=2.0,
+        threshold=0.8,
+        abnormal_share=0.1,
+        deviation_sd=3.0,
+        malicious={"reversed": 0.05},
+        random_state=6,
+    )
+    order = np.random.default_rng(9).permutation(len(votes))
+    frame = pl.DataFrame(
+        {
+            "user": [PEOPLE[user] for user in votes.user[order]],
+            "left": [DRINKS[item] for item in votes.left[order]],
+            "right": [DRINKS[item] for item in votes.right[order]],
+            "winner": [WINNERS[outcome] for outcome in votes.outcome[order].tolist()],
+        }
+    )
+    frame.write_csv(Path(__file__).with_name("votes.csv"))
+    for person, kind in zip(PEOPLE, truth.kind, strict=True):
+        if kind != "consensus":
+            print(f"{person}: {kind}")
+
+
+if __name__ == "__main__":
+    main()
