@@ -1,6 +1,6 @@
 """Write votes.csv, the small made-up study that the README reads.
 
-Twenty people compare six drinks. Sixteen share one taste, three have their own, and one, gus,
+Twenty people compare six drinks. Fifteen share one taste, four have their own, and one, eva,
 turns the common one upside down.
 """
 
@@ -11,10 +11,11 @@ import polars as pl
 
 from isplitlbi.simulate import simulate
 
-PEOPLE = (
-    "ada ben cleo dan eva finn gus hana ivo jon kim leo mia noah olga pia quinn rosa sam tess"
-).split()
-DRINKS = ["cocoa", "coffee", "decaf", "milk", "juice", "tea"]
+PEOPLE = [
+    *("ada", "ben", "cleo", "dan", "eva", "finn", "gus", "hana", "ivo", "jon"),
+    *("kim", "leo", "mia", "noah", "olga", "pia", "quinn", "rosa", "sam", "tess"),
+]
+DRINKS = ["decaf", "cocoa", "tea", "juice", "coffee", "milk"]
 WINNERS = {1: "left", 0: "tie", -1: "right"}
 
 
@@ -23,15 +24,15 @@ def main() -> None:
     votes, truth = simulate(
         n_users=len(PEOPLE),
         n_items=len(DRINKS),
-        votes_per_user=(40, 60),
+        votes_per_user=(50, 70),
         score_sd=2.0,
         threshold=0.8,
         abnormal_share=0.1,
         deviation_sd=3.0,
         malicious={"reversed": 0.05},
-        random_state=6,
+        random_state=35,
     )
-    order = np.random.default_rng(9).permutation(len(votes))
+    order = np.random.default_rng(39).permutation(len(votes))
     frame = pl.DataFrame(
         {
             "user": [PEOPLE[user] for user in votes.user[order]],

@@ -249,6 +249,7 @@ def assemble(
     curvature,
     pushed,
     bend,
+    total,
     consensus_gradient,
     consensus_diagonal,
 ):
@@ -259,17 +260,15 @@ def assemble(
     for user in range(begin, end):
         first_slot, last = slots.start[user], slots.start[user + 1] - 1
         for slot in range(first_slot, last + 1):
+            total[slot] = consensus[slots.coordinate[slot]] + own[slot]
             gradient[slot] = 0.0
             diagonal[slot] = 0.0
         threshold = own[last]
         slope, bent = 0.0, 0.0
         for edge in range(edges.start[user], edges.start[user + 1]):
             i, j = edges.first[edge], edges.second[edge]
-            margin = (consensus[slots.coordinate[i]] + own[i]) - (
-                consensus[slots.coordinate[j]] + own[j]
-            )
             loss, by_margin, by_threshold, mm, mt, tt = link.vote_terms(
-                margin,
+                total[i] - total[j],
                 threshold,
                 edges.first_wins[edge],
                 edges.ties[edge],
@@ -345,19 +344,20 @@ def curvature_product(
     consensus_direction,
     momentum,
     direction,
+    total,
     product,
     consensus_product,
 ):
     consensus_product[:] = 0.0
-    total = 0.0
+    along_product = 0.0
     for user in range(begin, end):
         first_slot, last = slots.start[user], slots.start[user + 1] - 1
         along = 0.0
         for slot in range(first_slot, last + 1):
-            left = (
-                residual[slot] - coupling[slot] * (consensus_preconditioned[slots.coordinate[slot]])
-            )
+            coordinate = slots.coordinate[slot]
+            left = residual[slot] - coupling[slot] * consensus_preconditioned[coordinate]
             direction[slot] = left / diagonal[slot] + momentum * direction[slot]
+            total[slot] = consensus_direction[coordinate] + direction[slot]
             product[slot] = 0.0
             along += pushed[slot] * direction[slot]
         along -= pushed[last] * consensus_direction[-1]
@@ -365,9 +365,7 @@ def curvature_product(
         by_thresholds = 0.0
         for edge in range(edges.start[user], edges.start[user + 1]):
             i, j = edges.first[edge], edges.second[edge]
-            margin = (consensus_direction[slots.coordinate[i]] + direction[i]) - (
-                consensus_direction[slots.coordinate[j]] + direction[j]
-            )
+            margin = total[i] - total[j]
             mt = curvature[edge, 1]
             by_margin = curvature[edge, 0] * margin + mt * threshold
             by_thresholds += mt * margin + curvature[edge, 2] * threshold
@@ -377,13 +375,13 @@ def curvature_product(
         for slot in range(first_slot, last):
             consensus_product[slots.coordinate[slot]] += product[slot]
             product[slot] += stiffness * direction[slot] - push * pushed[slot]
-            total += direction[slot] * product[slot]
+            along_product += direction[slot] * product[slot]
         pull = stiffness * (threshold - consensus_direction[-1]) - push * pushed[last]
         consensus_product[-1] -= pull
         if free[user]:
             product[last] = by_thresholds + pull
-            total += threshold * product[last]
-    return total
+            along_product += threshold * product[last]
+    return along_product
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

@@ -158,6 +158,7 @@ def assemble(
     curvature: Floats,
     pushed: Floats,
     bend: Floats,
+    total: Floats,
     consensus_gradient: Floats,
     consensus_diagonal: Floats,
 ) -> float:
@@ -167,7 +168,8 @@ def assemble(
     convex function of P whose gradient is (Z(W) - Z_old) / step. ``pushed`` receives W, ``bend``
     the two coefficients of that function's second derivative, b0 I - b1 W W', and ``curvature`` the
     second derivatives of every edge's loss (mm, mt, tt). ``diagonal`` and ``coupling`` are the
-    second derivatives of every slot with itself and with its place in the consensus.
+    second derivatives of every slot with itself and with its place in the consensus. ``total`` is
+    room for what a margin is the difference of.
     """
     first_edge, last_edge = edges.start[begin], edges.start[end]
     first_slot, last_slot = slots.start[begin], slots.start[end]
@@ -176,7 +178,8 @@ def assemble(
     thresholds = slots.start[begin + 1 : end + 1] - 1 - first_slot
     coordinate, n_slots = slots.coordinate[part], last_slot - first_slot
 
-    full = consensus[coordinate] + own[part]
+    full = total[part]
+    full[:] = consensus[coordinate] + own[part]
     full[thresholds] = own[part][thresholds]
     i, j = edges.first[part_edges] - first_slot, edges.second[part_edges] - first_slot
     at = np.repeat(thresholds, n_edges)
@@ -253,6 +256,7 @@ def curvature_product(
     consensus_direction: Floats,
     momentum: float,
     direction: Floats,
+    total: Floats,
     product: Floats,
     consensus_product: Floats,
 ) -> float:
@@ -270,7 +274,8 @@ def curvature_product(
     left = residual[part] - coupling[part] * consensus_preconditioned[coordinate]
     direction[part] = left / diagonal[part] + momentum * direction[part]
     d = direction[part]
-    full = consensus_direction[coordinate] + d
+    full = total[part]
+    full[:] = consensus_direction[coordinate] + d
     full[thresholds] = d[thresholds]
     i, j = edges.first[part_edges] - first_slot, edges.second[part_edges] - first_slot
     at = np.repeat(thresholds, n_edges)

@@ -103,7 +103,7 @@ class _ImplicitStepper:
         n_slots, width = len(votes.slots.coordinate), votes.n_items + 1
         self.gradient, self.diagonal = np.empty(n_slots), np.empty(n_slots)
         self.coupling, self.pushed = np.empty(n_slots), np.empty(n_slots)
-        self.product = np.empty(n_slots)
+        self.product, self.total = np.empty(n_slots), np.empty(n_slots)
         self.direction, self.newton = np.empty(n_slots), np.empty(n_slots)
         self.curvature = np.empty((len(votes.edges.first), 3))
         self.bend = np.empty((votes.n_users, 2))
@@ -268,7 +268,7 @@ class _ImplicitStepper:
                 self.link, self.slots, self.edges, begin, end,
                 point.consensus, point.own, origin.deviation, origin.dual, origin.step, nu, kappa,
                 self.gradient, self.diagonal, self.coupling, self.curvature, self.pushed, self.bend,
-                of_gradient[block], of_diagonal[block],
+                self.total, of_gradient[block], of_diagonal[block],
             )  # fmt: skip
             return value
 
@@ -314,7 +314,7 @@ class _ImplicitStepper:
             total: float = self.loops.curvature_product(
                 self.slots, self.edges, begin, end, self.curvature, self.pushed, self.bend, damping,
                 free, self.diagonal, self.coupling, residual, preconditioned, direction, momentum,
-                self.direction, self.product, partial[block],
+                self.direction, self.total, self.product, partial[block],
             )  # fmt: skip
             return total
 
