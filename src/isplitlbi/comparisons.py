@@ -16,7 +16,7 @@ edge       all votes of one user on one pair, collapsed to three counts
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple, Self
@@ -35,7 +35,7 @@ Floats = NDArray[np.float64]
 
 OUTCOMES = {"left": 1, "tie": 0, "right": -1}
 
-_PER_VOTE = ("user", "left", "right", "outcome", "weight", "group", "left_slot", "right_slot")
+_PER_VOTE = ("user", "left", "right", "outcome", "weight", "group")
 
 
 class Slots(NamedTuple):
@@ -76,6 +76,14 @@ class Edges(NamedTuple):
         return np.repeat(np.arange(len(self.start) - 1, dtype=np.int32), np.diff(self.start))
 
 
+class _Layout(NamedTuple):
+    """The slots, and where the items of every vote lie in them."""
+
+    slots: Slots
+    left_slot: Integers
+    right_slot: Integers
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Comparisons:
     """Votes by many users on pairs of items. Immutable; build it with one of the ``from`` methods.
@@ -100,9 +108,7 @@ class Comparisons:
     outcome: NDArray[np.int8]
     weight: Floats | None
     group: Integers | None
-    slots: Slots
-    left_slot: Integers
-    right_slot: Integers
+    _part_of: tuple[Comparisons, NDArray[np.int64]] | None = field(default=None, kw_only=True)
 
     # --- how votes come in -----------------------------------------------------------------
 
@@ -226,7 +232,7 @@ class Comparisons:
         for role, column in series.items():
             missing = column.is_null()
             if column.dtype == pl.String and role in ("user", "left", "right"):
-                missing = missing | (column.str.len_bytes() == 0)
+                missing = missing | (column == "").fill_null(False)
             if row := first_of(missing):
                 raise InvalidVotes(
                     f"{source}, row {row}: {names[role]} is missing{_and_more(missing)}. "
@@ -252,15 +258,8 @@ class Comparisons:
             group = groups.encode(series["group"])
 
         user = users.encode(series["user"])
-        slots, left_slot, right_slot = _lay_slots(user, left, right, len(users), len(items))
-        arrays = (user, left, right, outcome, weight, group, *slots, left_slot, right_slot)
-        for array in arrays:
-            if array is not None:
-                array.setflags(write=False)
-        return cls(
-            users.labels, items.labels, user, left, right, outcome, weight, group,
-            slots, left_slot, right_slot,
-        )  # fmt: skip
+        _freeze(user, left, right, outcome, weight, group)
+        return cls(users.labels, items.labels, user, left, right, outcome, weight, group)
 
     # --- what they look like ---------------------------------------------------------------
 
@@ -296,33 +295,45 @@ class Comparisons:
         """Number of votes of every user."""
         return np.bincount(self.user, minlength=self.n_users)
 
+    @property
+    def slots(self) -> Slots:
+        """The parameters that exist; those of the whole where these votes are a part of it."""
+        return self._layout.slots
+
+    @property
+    def left_slot(self) -> Integers:
+        """The slot of every vote's left item."""
+        return self._layout.left_slot
+
+    @property
+    def right_slot(self) -> Integers:
+        """The slot of every vote's right item."""
+        return self._layout.right_slot
+
+    @cached_property
+    def _layout(self) -> _Layout:
+        if self._part_of is None:
+            layout = _lay_slots(self.user, self.left, self.right, self.n_users, self.n_items)
+        else:
+            whole, rows = self._part_of
+            layout = _Layout(whole.slots, whole.left_slot[rows], whole.right_slot[rows])
+        _freeze(*layout.slots, layout.left_slot, layout.right_slot)
+        return layout
+
     @cached_property
     def edges(self) -> Edges:
         """The votes collapsed to counts per user and pair."""
-        first = np.minimum(self.left_slot, self.right_slot)
-        second = np.maximum(self.left_slot, self.right_slot)
-        first_won = np.where(self.left_slot == first, self.outcome, -self.outcome)
-        pair = first.astype(np.int64) * len(self.slots.coordinate) + second
-        if self.weight is None:
-            order = np.argsort(pair, kind="stable")
-            weight = np.ones(self.n_votes)
-        else:  # sums of weights must not depend on the order of the rows
-            order = np.lexsort((self.weight, first_won, pair))
-            weight = self.weight[order]
-        pair, first_won = pair[order], first_won[order]
-        begins = np.flatnonzero(np.diff(pair, prepend=-1))
-        lead = order[begins]
-
-        def count(result: int) -> Floats:
-            if len(begins) == 0:
-                return np.empty(0)
-            return np.add.reduceat(np.where(first_won == result, weight, 0.0), begins)
-
-        start = np.zeros(self.n_users + 1, dtype=np.int64)
-        np.cumsum(np.bincount(self.user[lead], minlength=self.n_users), out=start[1:])
-        edges = Edges(start, first[lead], second[lead], count(1), count(0), count(-1))
-        for array in edges:
-            array.setflags(write=False)
+        slots, left_slot, right_slot = self._layout
+        n_slots = len(slots.coordinate)
+        pairs, counts = tally(left_slot, right_slot, self.outcome, self.weight, n_slots)
+        first, second = np.divmod(pairs, n_slots)
+        edges = Edges(
+            np.searchsorted(first, slots.start),
+            first.astype(np.int32),
+            second.astype(np.int32),
+            *counts,
+        )
+        _freeze(*edges)
         return edges
 
     # --- parts of it -----------------------------------------------------------------------
@@ -343,8 +354,11 @@ class Comparisons:
             values = getattr(self, name)
             if values is not None:
                 parts[name] = values[chosen]
-                parts[name].setflags(write=False)
-        return replace(self, **parts)
+        _freeze(*parts.values())
+        if self._part_of is None:
+            return replace(self, **parts, _part_of=(self, chosen))
+        whole, of_whole = self._part_of
+        return replace(self, **parts, _part_of=(whole, of_whole[chosen]))
 
     def split_within_user(
         self, test_share: float, rng: np.random.Generator | int | None = None
@@ -440,7 +454,13 @@ def _outcomes(
         numbers = {word: code for word, code in words.items() if isinstance(word, int | float)}
         words = {float(word): code for word, code in ({1: 1, 0: 0, -1: -1} | numbers).items()}
         values = column.cast(pl.Float64)
-    known = values.is_in(list(words))
+    outcome = np.zeros(len(values), dtype=np.int8)
+    known = np.zeros(len(values), dtype=np.bool_)
+    for word, code in words.items():
+        said = (values == word).to_numpy()
+        known |= said
+        if code:
+            outcome[said] = code
     if row := first_of(~known):
         value = column[row - 1]
         raise InvalidVotes(
@@ -448,7 +468,7 @@ def _outcomes(
             f"{_and_more(~known)}. "
             f"Map it with labels={{{show(value)}: 'tie'}} (--label {value}=tie), or left, or right."
         )
-    return values.replace_strict(words, return_dtype=pl.Int8).to_numpy(writable=True)
+    return outcome
 
 
 def _weights(column: pl.Series, name: str, source: str) -> Floats:
@@ -472,21 +492,80 @@ def _weights(column: pl.Series, name: str, source: str) -> Floats:
     return weight
 
 
+def tally(
+    one: NDArray[np.integer],
+    other: NDArray[np.integer],
+    outcome: NDArray[np.int8],
+    weight: Floats | None,
+    size: int,
+) -> tuple[NDArray[np.int64], tuple[Floats, Floats, Floats]]:
+    """Count outcomes per pair of numbers below ``size``, whatever the order of rows and sides.
+
+    Returns
+    -------
+    pairs : the distinct ones, lower * size + higher, in order
+    counts : per pair, the votes (or sums of weights) for the lower, for a tie, for the higher
+    """
+    lower = np.minimum(one, other).astype(np.int64)
+    mirrored = lower != one
+    # Pair and outcome in one number: sorting numbers is far faster than sorting rows by them.
+    keys = (lower * size + np.maximum(one, other)) * 4
+    keys += 1 - np.where(mirrored, -outcome, outcome)
+    if weight is None:
+        keys.sort()
+        begins = _beginnings(keys)
+        sums = np.diff(begins, append=len(keys)).astype(np.float64)
+    else:  # weights in order too, since the last digits of a sum depend on it
+        order = np.lexsort((weight, keys))
+        keys = keys[order]
+        begins = _beginnings(keys)
+        sums = np.add.reduceat(weight[order], begins) if len(begins) else np.empty(0)
+    keys = keys[begins]
+    first_of_pair = _beginnings(keys >> 2)
+    index = np.repeat(np.arange(len(first_of_pair)), np.diff(first_of_pair, append=len(keys)))
+    counts = np.zeros((3, len(first_of_pair)))
+    counts[keys & 3, index] = sums
+    return keys[first_of_pair] >> 2, (counts[0], counts[1], counts[2])
+
+
 def _lay_slots(
     user: Integers, left: Integers, right: Integers, n_users: int, n_items: int
-) -> tuple[Slots, Integers, Integers]:
-    width = n_items + 1  # a user's threshold takes the place after all items
-    of_left = user.astype(np.int64) * width + left
-    of_right = user.astype(np.int64) * width + right
-    thresholds = np.arange(n_users, dtype=np.int64) * width + n_items
-    slots = np.unique(np.concatenate([of_left, of_right, thresholds]))
-    owner, coordinate = np.divmod(slots, width)
-    start = np.searchsorted(owner, np.arange(n_users + 1)).astype(np.int64)
-    return (
-        Slots(start, coordinate.astype(np.int32)),
-        np.searchsorted(slots, of_left).astype(np.int32),
-        np.searchsorted(slots, of_right).astype(np.int32),
-    )
+) -> _Layout:
+    n_votes = len(user)
+    of_user = user.astype(np.int64) * n_items
+    keys = np.concatenate([of_user + left, of_user + right])
+    shift = max(2 * n_votes - 1, 1).bit_length()
+    if (n_users * n_items).bit_length() + shift < 64:
+        # Key and row in one number: sorting numbers is far faster than sorting rows by them.
+        keys <<= shift
+        keys |= np.arange(2 * n_votes)
+        keys.sort()
+        rows = keys & ((1 << shift) - 1)
+        keys >>= shift
+    else:
+        rows = np.argsort(keys, kind="stable")
+        keys = keys[rows]
+    begins = _beginnings(keys)
+    slot = np.empty(2 * n_votes, dtype=np.int32)
+    owner, item = np.divmod(keys[begins], n_items)
+    place = (np.arange(len(begins)) + owner).astype(np.int32)  # every user before has a threshold
+    slot[rows] = np.repeat(place, np.diff(begins, append=len(keys)))
+    coordinate = np.full(len(begins) + n_users, n_items, dtype=np.int32)
+    coordinate[place] = item
+    users = np.arange(n_users + 1)
+    start = np.searchsorted(owner, users) + users
+    return _Layout(Slots(start, coordinate), slot[:n_votes], slot[n_votes:])
+
+
+def _beginnings(values: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return where runs of equal values begin, in sorted values."""
+    return np.flatnonzero(np.diff(values, prepend=-1))
+
+
+def _freeze(*arrays: NDArray[Any] | None) -> None:
+    for array in arrays:
+        if array is not None:
+            array.setflags(write=False)
 
 
 def _and_more(bad: pl.Series | NDArray[np.bool_]) -> str:

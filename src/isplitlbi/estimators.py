@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import product
+from pathlib import Path
 from typing import Any, Self
 
 import narwhals as nw
@@ -71,6 +72,8 @@ class ISplitLBI(ClassifierMixin, BaseEstimator):
     solver : {"implicit", "explicit"} or a scheme, default "implicit"
         How the path is followed: fast, or by the paper's own scheme. A scheme carries its own
         settings.
+    snapshots : path, optional
+        Folder for the path's snapshots of the users, memory-mapped; in memory by default.
     n_jobs : int, optional
         Threads to use; by default (or with -1) all that the process may use. The result is the
         same for any number.
@@ -120,6 +123,7 @@ class ISplitLBI(ClassifierMixin, BaseEstimator):
         scoring: Scoring = "log_loss",
         delta: float = 1e-3,
         solver: str | Scheme = "implicit",
+        snapshots: str | Path | None = None,
         n_jobs: int | None = None,
         backend: str | None = None,
         random_state: int | None = 0,
@@ -134,6 +138,7 @@ class ISplitLBI(ClassifierMixin, BaseEstimator):
         self.scoring = scoring
         self.delta = delta
         self.solver = solver
+        self.snapshots = snapshots
         self.n_jobs = n_jobs
         self.backend = backend
         self.random_state = random_state
@@ -206,6 +211,7 @@ class ISplitLBI(ClassifierMixin, BaseEstimator):
             dynamics,
             scheme,
             np.union1d(grid, [stop]),
+            keep=True if self.snapshots is None else self.snapshots,
             reporter=reporter,
             n_threads=n_threads,
             backend=self.backend,

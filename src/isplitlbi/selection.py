@@ -14,9 +14,10 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from isplitlbi import kernels
 from isplitlbi.comparisons import Comparisons, InvalidVotes
 from isplitlbi.links import Link
-from isplitlbi.metrics import confusion, decide, log_loss, macro_f1, micro_f1, most_probable
+from isplitlbi.metrics import decide, macro_f1, micro_f1, most_probable
 from isplitlbi.parameters import Parameters
 from isplitlbi.path import Ending
 from isplitlbi.solvers import Dynamics, Reporter, Scheme, State, default_times, follow
@@ -121,7 +122,7 @@ def select(
             curve.dynamics,
             scheme,
             curve.times,
-            observe=_scorer(curve, fold, held_out, link, rule),
+            observe=_scorer(curve, fold, held_out, link, rule, backend),
             keep=False,
             reporter=reporter,
             backend=backend,
@@ -168,31 +169,51 @@ def _weight(votes: Comparisons) -> float:
 
 
 def _scorer(
-    curves: Curves, fold: int, held_out: Comparisons, link: Link, rule: Rule
+    curves: Curves, fold: int, held_out: Comparisons, link: Link, rule: Rule, backend: str | None
 ) -> Callable[[int, State], None]:
     """Return an observer that scores held-out votes at every time of a path."""
+    everybody = np.ones(held_out.n_users, dtype=np.bool_)
 
     def observe(index: int, state: State) -> None:
-        inside = np.repeat(state.dual_norm <= 1.0, np.diff(held_out.slots.start))
-        deviations = {"dense": state.deviation, "sparse": np.where(inside, 0.0, state.deviation)}
-        for estimate, deviation in deviations.items():
-            parameters = Parameters(held_out.slots, state.consensus, deviation)
-            for scoring, value in score_votes(held_out, parameters, link, rule).items():
+        parameters = Parameters(held_out.slots, state.consensus, state.deviation)
+        for estimate, deviates in (("dense", everybody), ("sparse", state.dual_norm > 1.0)):
+            scores = score_votes(held_out, parameters, link, rule, deviates, backend)
+            for scoring, value in scores.items():
                 curves.scores[estimate][scoring][fold, index] = value
 
     return observe
 
 
 def score_votes(
-    votes: Comparisons, parameters: Parameters, link: Link, rule: Rule = "map"
+    votes: Comparisons,
+    parameters: Parameters,
+    link: Link,
+    rule: Rule = "map",
+    deviates: NDArray[np.bool_] | None = None,
+    backend: str | None = None,
 ) -> dict[str, float]:
-    """Return log-loss, micro-F1 and macro-F1 of parameters on votes that share their slots."""
-    margin, threshold = parameters.margins_of(votes)
-    log_probabilities = link.log_probabilities(margin, threshold)
-    predicted = predict_outcomes(rule, margin, threshold, log_probabilities)
-    table = confusion(votes.outcome, predicted, votes.weight)
+    """Return log-loss, micro-F1 and macro-F1 of parameters on votes that share their slots.
+
+    Where ``deviates`` is given, the other users vote like the consensus.
+    """
+    table = np.empty((3, 3))
+    weight = np.ones(votes.n_votes) if votes.weight is None else votes.weight
+    loss = kernels.backend(backend).score(
+        link,
+        votes.slots,
+        votes.user,
+        votes.left_slot,
+        votes.right_slot,
+        votes.outcome,
+        weight,
+        parameters.consensus,
+        parameters.deviation,
+        np.ones(votes.n_users, dtype=np.bool_) if deviates is None else deviates,
+        rule == "threshold",
+        table,
+    )
     return {
-        "log_loss": log_loss(votes.outcome, log_probabilities, votes.weight),
+        "log_loss": loss / float(weight.sum()),
         "micro_f1": micro_f1(table),
         "macro_f1": macro_f1(table),
     }

@@ -42,14 +42,14 @@ class Vocabulary:
         for column in columns:
             if column.dtype.is_integer():
                 try:
-                    distinct.append(column.unique().cast(pl.Int64))
+                    distinct.append(column.unique(maintain_order=True).cast(pl.Int64))
                 except pl.exceptions.PolarsError:
                     raise InvalidVotes(
                         f"{source}: {what} {show(column.max())} is beyond 64-bit integers. "
                         "Give such ids as text."
                     ) from None
             elif column.dtype == pl.String:
-                distinct.append(column.unique())
+                distinct.append(column.unique(maintain_order=True))  # which is faster
             else:
                 raise InvalidVotes(
                     f"{source}: {what} holds values of type {column.dtype}, such as "
@@ -107,6 +107,8 @@ def as_series(values: Any, name: str, source: str) -> pl.Series:
             series = _from_objects(values, name, source)
         elif column.implementation.is_pyarrow():
             series = pl.Series(name, pl.from_arrow(column.to_native()))
+        elif _is_arrow(column.to_native().dtype):
+            series = pl.Series(name, pl.from_arrow(column.to_native().array.__arrow_array__()))
         else:
             array = column.to_numpy()
             missing = column.is_null().to_numpy()
@@ -121,13 +123,21 @@ def as_series(values: Any, name: str, source: str) -> pl.Series:
     return series.alias(name)
 
 
+def _is_arrow(dtype: Any) -> bool:
+    """Tell whether a pandas type keeps its values in arrow's layout, nulls included."""
+    return getattr(dtype, "storage", None) == "pyarrow" or hasattr(dtype, "pyarrow_dtype")
+
+
 def _from_objects(values: Any, name: str, source: str) -> pl.Series:
     array = values if isinstance(values, np.ndarray) else np.array(list(values), dtype=object)
     if array.ndim != 1:
         raise InvalidVotes(f"{source}: {name} must be one column, found {array.ndim} dimensions.")
     if array.dtype.kind in "iufb":
         return pl.Series(name, array)
-    objects = [None if _is_missing(value) else value for value in array.tolist()]
+    try:  # the common case
+        return pl.Series(name, array.tolist(), dtype=pl.String, strict=True)
+    except (TypeError, ValueError, pl.exceptions.PolarsError):
+        objects = [None if _is_missing(value) else value for value in array.tolist()]
     try:
         return pl.Series(name, objects, strict=True)
     except (TypeError, ValueError, OverflowError, pl.exceptions.PolarsError):

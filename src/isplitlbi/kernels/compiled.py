@@ -6,6 +6,7 @@ taught here that a `Link` is a type whose methods are the Python methods of its 
 
 from __future__ import annotations
 
+import logging
 import math
 from functools import cache
 from hashlib import sha256
@@ -15,6 +16,7 @@ from typing import Any
 
 import numpy as np
 from numba import njit, types
+from numba.core import event
 from numba.core.errors import TypingError
 from numba.extending import (
     NativeValue,
@@ -28,6 +30,25 @@ from numba.extending import (
 
 from isplitlbi import links
 from isplitlbi.links import Link, log_normal_cdf
+
+
+class _Announcer(event.Listener):
+    """Says once that loops are being compiled; nothing is compiled that the disk still has."""
+
+    def on_start(self, event: Any) -> None:
+        if not self.announced and event.data["dispatcher"].py_func.__module__ == __name__:
+            self.announced = True
+            logging.getLogger("isplitlbi").warning(
+                "compiling the loops for this machine; later runs find them ready."
+            )
+
+    def on_end(self, event: Any) -> None:
+        """Say nothing."""
+
+    announced = False
+
+
+event.register("numba:compile", _Announcer())
 
 # Division by zero gives inf, as in NumPy: no checks in the loops. Never fastmath, which breaks
 # comparisons with inf and nan.
@@ -224,6 +245,54 @@ def threshold_curvature(link, slots, consensus, deviation, decided, ties):
         total += here
         largest = max(largest, here)
     return total + largest, steepest
+
+
+# --- scoring -------------------------------------------------------------------------------------
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def score(
+    link,
+    slots,
+    user,
+    left_slot,
+    right_slot,
+    outcome,
+    weight,
+    consensus,
+    deviation,
+    deviates,
+    by_threshold,
+    confusion,
+):
+    total = 0.0
+    confusion[:] = 0.0
+    for vote in range(len(outcome)):
+        who, i, j = user[vote], left_slot[vote], right_slot[vote]
+        margin = consensus[slots.coordinate[i]] - consensus[slots.coordinate[j]]
+        threshold = consensus[-1]
+        if deviates[who]:
+            margin += deviation[i] - deviation[j]
+            threshold += deviation[slots.start[who + 1] - 1]
+        left = link.win(margin - threshold)[0]
+        tie = link.tie(margin, threshold)[0]
+        right = link.win(-margin - threshold)[0]
+        predicted = 0
+        if by_threshold:
+            if margin > threshold:
+                predicted = 1
+            elif margin < -threshold:
+                predicted = -1
+        elif left > tie and left > right:
+            predicted = 1
+        elif right > tie and right > left:
+            predicted = -1
+        confusion[1 - outcome[vote], 1 - predicted] += weight[vote]
+        if outcome[vote] == 0:
+            total -= weight[vote] * tie
+        else:
+            total -= weight[vote] * (left if outcome[vote] > 0 else right)
+    return total
 
 
 # --- the implicit scheme -------------------------------------------------------------------------

@@ -14,7 +14,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from isplitlbi.comparisons import Edges, Slots
+from isplitlbi import metrics
+from isplitlbi.comparisons import Edges, Integers, Slots
 from isplitlbi.links import Link
 
 Floats = NDArray[np.float64]
@@ -129,6 +130,40 @@ def threshold_curvature(
     per_user = decided * win_bound + np.where(ties > 0, ties * tie_by_threshold, 0.0)
     steepest = np.max(np.where(ties > 0, tie_by_margin, 0.0), initial=0.0)
     return float(np.sum(per_user) + np.max(per_user, initial=0.0)), float(steepest)
+
+
+# --- scoring -------------------------------------------------------------------------------------
+
+
+def score(
+    link: Link,
+    slots: Slots,
+    user: Integers,
+    left_slot: Integers,
+    right_slot: Integers,
+    outcome: NDArray[np.int8],
+    weight: Floats,
+    consensus: Floats,
+    deviation: Floats,
+    deviates: NDArray[np.bool_],
+    by_threshold: bool,
+    confusion: Floats,
+) -> float:
+    """Fill the confusion of predicted votes with the truth; return the sum of their losses.
+
+    Users who do not deviate vote like the consensus. Predicted is a tie within the threshold, or
+    else the most probable outcome.
+    """
+    own = consensus[slots.coordinate] + deviation * np.repeat(deviates, np.diff(slots.start))
+    margin, threshold = own[left_slot] - own[right_slot], own[slots.threshold][user]
+    log_probabilities = link.log_probabilities(margin, threshold)
+    predicted = (
+        metrics.decide(margin, threshold)
+        if by_threshold
+        else metrics.most_probable(log_probabilities)
+    )
+    confusion[:] = metrics.confusion(outcome, predicted, weight)
+    return float(-weight @ log_probabilities[np.arange(len(outcome)), 1 - outcome])
 
 
 # --- the implicit scheme -------------------------------------------------------------------------

@@ -11,8 +11,10 @@ over votes, so that nu, kappa and t mean the same for three thousand votes and t
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from threading import Lock
 from typing import Any, NamedTuple, Protocol, Self
 
@@ -25,6 +27,10 @@ from isplitlbi.links import Link
 from isplitlbi.path import Ending, RegularizationPath
 
 Floats = NDArray[np.float64]
+
+log = logging.getLogger("isplitlbi")
+
+LARGE_SNAPSHOTS = 2e9  # bytes, above which their cost is told beforehand
 
 
 @dataclass(frozen=True)
@@ -210,7 +216,7 @@ def follow(
     *,
     initial: State | None = None,
     observe: Observer | None = None,
-    keep: bool = True,
+    keep: bool | str | Path = True,
     reporter: Reporter | None = None,
     n_threads: int = 1,
     backend: str | None = None,
@@ -226,7 +232,8 @@ def follow(
     observe
         Called at every requested time with its index and the state, which it must not change.
     keep
-        Whether to keep the users' snapshots; without, memory does not grow with the times.
+        Whether to keep the users' snapshots; without, memory does not grow with the times. A
+        folder keeps them there, memory-mapped.
     reporter
         Told at every requested time.
     n_threads
@@ -241,7 +248,7 @@ def follow(
     if state.time > wanted[0]:
         raise ValueError(f"the first time is {wanted[0]:g}, before the state's {state.time:g}.")
     stepper = scheme.prepare(votes, link, dynamics, Machine(kernels.backend(backend), n_threads))
-    snapshots: list[tuple[Floats, ...]] = []
+    snapshots = _Snapshots(len(wanted), votes.n_items + 1, len(votes.slots.coordinate), keep)
     ending = Ending.COMPLETE
     before = replace(state)
     for index, time in enumerate(wanted):
@@ -251,26 +258,18 @@ def follow(
         if ending is not Ending.COMPLETE:
             break
         here = state if state.time == time else before.toward(state, time, votes.slots)
-        users = (here.deviation.copy(), here.sparse.copy()) if keep else ()
-        snapshots.append((here.consensus.copy(), *users))
+        snapshots.take(here)
         if observe is not None:
             observe(index, here)
         if reporter is not None:
             reporter.advance(1.0 / len(wanted), here)
 
-    reached = len(snapshots)
-    n_slots = len(votes.slots.coordinate)
-    rows = list(zip(*snapshots, strict=True)) or [()] * 3
-
-    def stacked(index: int, width: int) -> Floats:
-        return np.array(rows[index]) if index < len(rows) and rows[index] else np.empty((0, width))
-
     return RegularizationPath(
         slots=votes.slots,
-        times=wanted[:reached],
-        consensus=stacked(0, votes.n_items + 1),
-        deviation=stacked(1, n_slots),
-        sparse=stacked(2, n_slots),
+        times=wanted[: snapshots.taken],
+        consensus=snapshots.consensus[: snapshots.taken],
+        deviation=snapshots.deviation[: snapshots.taken],
+        sparse=snapshots.sparse[: snapshots.taken],
         entry_times=state.entry_times,
         ending=ending,
         n_steps=state.n_steps,
@@ -281,6 +280,45 @@ def follow(
             **asdict(scheme),  # type: ignore[call-overload]
         },
     )
+
+
+class _Snapshots:
+    """Room for the requested snapshots: none, in memory, or in a folder."""
+
+    def __init__(self, n_times: int, width: int, n_slots: int, keep: bool | str | Path) -> None:
+        self.taken = 0
+        self.keeps_users = keep is not False
+        self.consensus = np.empty((n_times, width))
+        shape = (n_times if self.keeps_users else 0, n_slots)
+        cost = 2 * 8 * shape[0] * shape[1]
+        if cost > LARGE_SNAPSHOTS:
+            log.warning(
+                "keeping %d snapshots of %s parameters takes %.1f GB%s",
+                n_times,
+                f"{n_slots:,}",
+                cost / 1e9,
+                "; ask for fewer times, or name a folder for them." if keep is True else ".",
+            )
+        self.deviation: Floats
+        self.sparse: Floats
+        if isinstance(keep, str | Path):
+            folder = Path(keep)
+            folder.mkdir(parents=True, exist_ok=True)
+            self.deviation, self.sparse = (
+                np.lib.format.open_memmap(
+                    folder / f"{name}.npy", mode="w+", dtype=np.float64, shape=shape
+                )
+                for name in ("deviation", "sparse")
+            )
+        else:
+            self.deviation, self.sparse = np.empty(shape), np.empty(shape)
+
+    def take(self, state: State) -> None:
+        self.consensus[self.taken] = state.consensus
+        if self.keeps_users:
+            self.deviation[self.taken] = state.deviation
+            self.sparse[self.taken] = state.sparse
+        self.taken += 1
 
 
 def _advance(stepper: Stepper, state: State, until: float, last: float, max_steps: int) -> Ending:
