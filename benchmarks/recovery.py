@@ -79,11 +79,13 @@ class Row(NamedTuple):
         )
 
 
-def measure(training: Comparisons, held_out: Comparisons, fit: Fit, truth: Any = None) -> Row:
+def measure(
+    training: Comparisons, held_out: Comparisons, fit: Fit, rule: str, truth: Any = None
+) -> Row:
     """Score a fit and the consensus alone on the same held-out votes."""
     nobody = np.zeros(len(training.slots.coordinate))
     alone = Parameters(training.slots, fit_consensus(training, LINK), nobody)
-    scores = [score_votes(held_out, each, LINK) for each in (alone, fit.path.at(fit.time))]
+    scores = [score_votes(held_out, each, LINK, rule) for each in (alone, fit.path.at(fit.time))]
     out = fit.path.support_at(fit.time)
     if truth is None:
         return Row(*scores, len(out), fit.seconds)
@@ -154,46 +156,55 @@ def mean_row(rows: list[Row]) -> Row:
     return Row(*scores, seconds=mean("seconds"), **counts, **known)
 
 
-def real_votes(settings: dict[str, Any], n_splits: int) -> float | None:
-    """Print rows for real votes; return the micro-F1 on simulation.csv."""
+def votes_from_files(settings: dict[str, Any], n_splits: int) -> float | None:
+    """Print rows for real votes, where they are; return the micro-F1 on simulation.csv."""
+    rule = settings["rule"]
     votes = data.load("simulation")
     rows = []
     if votes is not None:
         for split in range(n_splits):
             training, held_out = votes.split_within_user(0.2, rng=split)
-            rows.append(measure(training, held_out, fit_implicit(training, settings)))
+            rows.append(measure(training, held_out, fit_implicit(training, settings), rule))
             print(rows[-1].show(f"file, split {split}"), flush=True)
         print(mean_row(rows).show("file, mean"))
     for name in ("simulation", "age", "college"):
         parts = data.load_fixed_split(name)
         if parts is not None:
-            row = measure(*parts, fit_implicit(parts[0], settings))
+            row = measure(*parts, fit_implicit(parts[0], settings), rule)
             print(row.show(f"{name}*"), flush=True)
     return float(np.mean([row.own["micro_f1"] for row in rows])) if rows else None
 
 
-def main() -> int:
+def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seeds", type=int, default=20, help="how many studies (default 20)")
     parser.add_argument("--solver", choices=("implicit", "explicit"), default="implicit")
-    parser.add_argument("--nu", type=float, default=1.0)
-    parser.add_argument("--kappa", type=float, help="default 100; 10 for the explicit scheme")
+    parser.add_argument("--nu", type=float, help="default: the estimator's")
+    parser.add_argument("--kappa", type=float, help="default: the estimator's; explicit 10")
+    parser.add_argument(
+        "--rule", choices=("map", "threshold"), default="map", help="most probable, or the paper's"
+    )
     parser.add_argument("--splits", type=int, default=5, help="splits of simulation.csv")
     parser.add_argument(
-        "--quick", action="store_true", help="a tiny study, no real votes, no targets: a trial run"
+        "--quick", action="store_true", help="a tiny study, no files, no targets: a trial run"
     )
     asked = parser.parse_args()
     if asked.seeds < 1 or asked.splits < 1:
         parser.error("--seeds and --splits must be at least 1.")
-    explicit = asked.solver == "explicit"
-    kappa = asked.kappa or (10.0 if explicit else 100.0)
-    settings = {"nu": asked.nu, "kappa": kappa}
-    fit, draw = (
-        fit_explicit if explicit else fit_implicit,
-        tiny_study if asked.quick else paper_study,
-    )
+    usual = {"nu": 1.0, "kappa": 10.0} if asked.solver == "explicit" else ISplitLBI().get_params()
+    asked.nu = usual["nu"] if asked.nu is None else asked.nu
+    asked.kappa = usual["kappa"] if asked.kappa is None else asked.kappa
+    return asked
 
-    print(f"{asked.solver} scheme, nu = {asked.nu:g}, kappa = {kappa:g}, 80/20 within user")
+
+def main() -> int:
+    asked = parse()
+    explicit = asked.solver == "explicit"
+    fit = fit_explicit if explicit else fit_implicit
+    draw = tiny_study if asked.quick else paper_study
+    settings = {"nu": asked.nu, "kappa": asked.kappa, "rule": asked.rule}
+    print(f"{asked.solver} scheme, nu {asked.nu}, kappa {asked.kappa}, rule {asked.rule}; ", end="")
+    print(f"seeds: {asked.seeds}; a fifth of every user's votes held out")
     fit_implicit(tiny_study(0).votes, {"n_folds": 2})  # compiles, so that no row is timed for it
     print(HEADER, flush=True)
     rows, notes = [], []
@@ -201,17 +212,17 @@ def main() -> int:
         votes, truth = draw(seed)
         training, held_out = votes.split_within_user(0.2, rng=seed)
         fitted = fit(training, settings)
-        rows.append(measure(training, held_out, fitted, truth))
+        rows.append(measure(training, held_out, fitted, asked.rule, truth))
         notes += [f"seed {seed}: {fitted.note}"] if fitted.note else []
         print(rows[-1].show(f"seed {seed}"), flush=True)
     if len(rows) > 1:
         print(mean_row(rows).show("mean"))
 
     on_file = None
-    if explicit and not asked.quick:
-        print("real votes: skipped, they are measured with the implicit scheme.")
+    if explicit:
+        notes.append("votes from files: skipped, they are measured with the implicit scheme")
     elif not asked.quick:
-        on_file = real_votes(settings, asked.splits)
+        on_file = votes_from_files(settings, asked.splits)
     for note in notes:
         print(note)
     print("alone: the consensus only; own: iSplit LBI; * the fixed split beside the file")
@@ -222,13 +233,14 @@ def main() -> int:
         (f"mean gain in micro-F1 {gain:.4f}", gain, LEAST_GAIN),
     ]
     if on_file is not None:
-        checks.append((f"simulation.csv micro-F1 {on_file:.4f}", on_file, LEAST_ON_FILE))
+        checks.append((f"simulation.csv {on_file:.4f}", on_file, LEAST_ON_FILE))
     missed = [f"{what} is below {least:g}" for what, value, least in checks if value < least]
-    if missed and not asked.quick:
+    failed = bool(missed) and not asked.quick
+    if failed:
         print(f"Target missed: {'; '.join(missed)}.")
     figures = [checks[0][0], f"min AUC {np.min(auc):.4f}", *(what for what, *_ in checks[1:])]
-    print(f"recovery, {len(rows)} seed{'s' * (len(rows) > 1)}: {', '.join(figures)}")
-    return int(bool(missed) and not asked.quick)
+    print(f"recovery: {', '.join(figures)}")
+    return int(failed)
 
 
 if __name__ == "__main__":

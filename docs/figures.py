@@ -51,7 +51,7 @@ def main() -> None:
     )  # fmt: skip
     n_abnormal = int(truth.abnormal.sum())
     labels = [
-        (f"{n_abnormal} users with\na taste of their own", ABNORMAL, distance[0].max()),
+        (f"{n_abnormal} users with\nanother taste", ABNORMAL, distance[0].max()),
         (
             f"{votes.n_users - n_abnormal} users who share one taste",
             "#74808f",

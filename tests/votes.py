@@ -75,8 +75,9 @@ def rebuilt(votes, order=None, swapped=False):
 def arrays_of(votes):
     """Return every array of the votes by name, slots and edges included."""
     named = {field.name: getattr(votes, field.name) for field in fields(votes)}
-    slots = named.pop("slots")
-    named |= {f"slots.{name}": array for name, array in slots._asdict().items()}
+    del named["_part_of"]
+    named |= {name: getattr(votes, name) for name in ("left_slot", "right_slot")}
+    named |= {f"slots.{name}": array for name, array in votes.slots._asdict().items()}
     return named | {f"edges.{name}": array for name, array in votes.edges._asdict().items()}
 
 

@@ -35,6 +35,8 @@ Floats = NDArray[np.float64]
 
 OUTCOMES = {"left": 1, "tie": 0, "right": -1}
 
+PACKED_BITS = 63  # what a key and the number of its row may take together to be sorted as one
+
 _PER_VOTE = ("user", "left", "right", "outcome", "weight", "group")
 
 
@@ -535,7 +537,7 @@ def _lay_slots(
     of_user = user.astype(np.int64) * n_items
     keys = np.concatenate([of_user + left, of_user + right])
     shift = max(2 * n_votes - 1, 1).bit_length()
-    if (n_users * n_items).bit_length() + shift < 64:
+    if (n_users * n_items).bit_length() + shift <= PACKED_BITS:
         # Key and row in one number: sorting numbers is far faster than sorting rows by them.
         keys <<= shift
         keys |= np.arange(2 * n_votes)

@@ -85,8 +85,14 @@ class Vocabulary:
         # All as int64: NumPy compares signed with unsigned through floats, which blurs large ids.
         wanted = column.cast(pl.Int64, strict=False)
         known, ids = wanted.is_not_null().to_numpy(), wanted.fill_null(0).to_numpy()
-        place = np.minimum(np.searchsorted(self.labels, ids), len(self) - 1)
-        return np.where(known & (self.labels[place] == ids), place, -1).astype(np.int32)
+        lowest, highest = int(self.labels[0]), int(self.labels[-1])
+        if highest - lowest < 2 * (len(self) + len(ids)):  # a table is small, and far faster
+            table = np.zeros(highest - lowest + 1, dtype=np.int32)
+            table[self.labels - lowest] = np.arange(len(self), dtype=np.int32)
+            place = table[np.clip(ids, lowest, highest) - lowest]
+        else:
+            place = np.minimum(np.searchsorted(self.labels, ids), len(self) - 1).astype(np.int32)
+        return np.where(known & (self.labels[place] == ids), place, np.int32(-1))
 
     def nearest(self, label: Any) -> Any:
         """Return the known id that looks most like this one."""

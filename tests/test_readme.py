@@ -1,0 +1,72 @@
+"""What the README says is so: its code prints what it shows, its commands and links exist."""
+
+import io
+import re
+import shlex
+from contextlib import redirect_stdout
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from isplitlbi.cli import app
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+README = PAGES[0].read_text(encoding="utf-8")
+
+BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", README, flags=re.MULTILINE | re.DOTALL)
+COMMANDS = [
+    shlex.split(line.removeprefix("$ "), comments=True)
+    for language, block in BLOCKS
+    if language == "console"
+    for line in block.splitlines()
+    if line.startswith("$ ")
+]
+
+
+def test_the_code_prints_what_the_readme_shows(monkeypatch):
+    monkeypatch.chdir(ROOT)
+    namespace, n_shown = {}, 0
+    followers = [*BLOCKS[1:], ("", "")]
+    for (language, block), (next_language, shown) in zip(BLOCKS, followers, strict=True):
+        if language != "python":
+            continue
+        printed = io.StringIO()
+        with redirect_stdout(printed):
+            exec(compile(block, "README.md", "exec"), namespace)
+        if next_language == "text":
+            n_shown += 1
+            assert printed.getvalue() == shown
+    assert n_shown >= 1
+
+
+def test_the_table_of_votes_is_the_head_of_the_file_it_reads():
+    rows = re.findall(r"^\| (.+) \|$", README.split("```")[0], flags=re.MULTILINE)
+    table = [row.replace(" | ", ",") for row in rows]
+    file = (ROOT / "docs" / "votes.csv").read_text(encoding="utf-8").splitlines()
+    assert table == file[: len(table)]
+    assert len(table) == 5
+    assert sum(row.endswith(",tie") for row in table) == 1
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_the_commands_run(command):
+    program, *arguments = command
+    assert program == "isplitlbi"
+    if arguments[0] == "demo":  # the last of two values counts: a small study is enough
+        arguments += ["--users", "8", "--items", "5"]
+    done = CliRunner().invoke(app, arguments)
+    assert done.exit_code == 0, done.output
+
+
+def test_there_are_commands_to_run():
+    assert ["isplitlbi", "demo"] in COMMANDS
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_to_files_that_exist(page):
+    targets = re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text(encoding="utf-8"))
+    local = [target for target in targets if "://" not in target]
+    missing = [target for target in local if not (page.parent / target).is_file()]
+    assert not missing
