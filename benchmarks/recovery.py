@@ -204,7 +204,7 @@ def main() -> int:
     draw = tiny_study if asked.quick else paper_study
     settings = {"nu": asked.nu, "kappa": asked.kappa, "rule": asked.rule}
     print(f"{asked.solver} scheme, nu {asked.nu}, kappa {asked.kappa}, rule {asked.rule}; ", end="")
-    print(f"seeds: {asked.seeds}; a fifth of every user's votes held out")
+    print(f"seeds: {asked.seeds}; a fifth of the votes held out")
     fit_implicit(tiny_study(0).votes, {"n_folds": 2})  # compiles, so that no row is timed for it
     print(HEADER, flush=True)
     rows, notes = [], []

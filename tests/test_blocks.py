@@ -1,4 +1,5 @@
 import threading
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -23,7 +24,7 @@ def assert_partition(ranges, n_users):
     assert ranges[0][0] == 0
     assert ranges[-1][1] == n_users
     assert all(begin < end for begin, end in ranges)
-    assert all(one[1] == other[0] for one, other in zip(ranges[:-1], ranges[1:], strict=True))
+    assert all(one[1] == other[0] for one, other in pairwise(ranges))
 
 
 @given(
@@ -70,7 +71,7 @@ def test_users_without_votes_belong_to_a_block_too():
     whole = random_votes(0, n_users=10, n_items=8, n_votes=300)
     votes = whole.subset(np.isin(whole.user, [3, 4, 7]))
     ranges = ranges_of(votes, 5)
-    assert len(ranges) == 3
+    assert len(ranges) >= 3
     assert_partition(ranges, 10)
 
 

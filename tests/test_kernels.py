@@ -133,6 +133,148 @@ def test_users_without_votes_in_a_subset_are_the_same_compiled():
         close(one, other)
 
 
+# --- the loops of the implicit scheme ------------------------------------------------------
+
+
+class ImplicitLoops:
+    """One pass through the loops of a Newton step, users in two blocks, with all that they fill."""
+
+    def __init__(self, loops, link, votes, rng, scale):
+        self.loops, self.link, self.slots, self.edges = loops, link, votes.slots, votes.edges
+        self.consensus, self.old_deviation, self.old_dual, _ = random_state(votes, rng, scale)
+        width, n_slots = len(self.consensus), len(self.old_dual)
+        self.own = scale * rng.normal(size=n_slots)
+        self.own[votes.slots.threshold] = DELTA + rng.exponential(size=votes.n_users)
+        self.step, self.nu, self.kappa = rng.uniform([0.01, 0.1, 1.0], [3.0, 10.0, 100.0])
+        cut = int(rng.integers(votes.n_users))
+        self.blocks = [(0, cut), (cut, votes.n_users)] if cut else [(0, votes.n_users)]
+        for name in ("gradient", "diagonal", "coupling", "pushed", "total", "dual", "sparse"):
+            setattr(self, name, np.full(n_slots, np.nan))
+        self.curvature = np.full((len(votes.edges.first), 3), np.nan)
+        self.bend, self.norms = np.full((votes.n_users, 2), np.nan), np.full(votes.n_users, np.nan)
+        self.width, self.n_slots = width, n_slots
+
+    def over_blocks(self, work, n_arrays):
+        """Return the sums over blocks of what the work returns and of what it fills."""
+        total, filled = 0.0, np.zeros((n_arrays, self.width))
+        for begin, end in self.blocks:
+            arrays = np.full((n_arrays, self.width), np.nan)
+            total += work(begin, end, *arrays) or 0.0
+            filled += arrays
+        return total, *filled
+
+    def assemble(self, consensus, own):
+        """Return the objective and the consensus's gradient and diagonal; fill the users'."""
+        return self.over_blocks(
+            lambda begin, end, *filled: self.loops.assemble(
+                self.link, self.slots, self.edges, begin, end, consensus, own, self.old_deviation,
+                self.old_dual, self.step, self.nu, self.kappa, self.gradient, self.diagonal,
+                self.coupling, self.curvature, self.pushed, self.bend, self.total, *filled,
+            ),
+            2,
+        )  # fmt: skip
+
+    def eliminate_users(self):
+        """Return what the users take from the consensus."""
+        return self.over_blocks(
+            lambda begin, end, filled: self.loops.eliminate_users(
+                self.slots, begin, end, self.diagonal, self.coupling, filled
+            ),
+            1,
+        )
+
+    def curvature_product(self, free, residual, preconditioned, towards, momentum, direction):
+        """Return the direction's curvature, the consensus's product and the users'."""
+        product = np.full(self.n_slots, np.nan)
+        along, consensus_product = self.over_blocks(
+            lambda begin, end, filled: self.loops.curvature_product(
+                self.slots, self.edges, begin, end, self.curvature, self.pushed, self.bend,
+                1.0 / (self.kappa * self.step), free, self.diagonal, self.coupling, residual,
+                preconditioned, towards, momentum, direction, self.total, product, filled,
+            ),
+            1,
+        )  # fmt: skip
+        return along, consensus_product, product
+
+    def conjugate_update(self, length, direction, product, solution, residual):
+        """Return the size of the new residual and what it means for the consensus."""
+        return self.over_blocks(
+            lambda begin, end, filled: self.loops.conjugate_update(
+                self.slots, begin, end, length, direction, product, self.diagonal, self.coupling,
+                solution, residual, filled,
+            ),
+            1,
+        )  # fmt: skip
+
+    def finish_step(self):
+        """Fill the new dual, the sparse part and the dual's norms."""
+        ratio = self.kappa * self.step / self.nu
+        for begin, end in self.blocks:
+            self.loops.finish_step(
+                self.slots, begin, end, self.pushed, ratio, self.kappa,
+                self.dual, self.sparse, self.norms,
+            )  # fmt: skip
+
+
+@every_link
+@given(seed=seeds, weighted=st.booleans(), scale=st.sampled_from([0.0, 0.1, 1.0, 5.0]))
+def test_the_loops_of_the_implicit_scheme_are_the_same_compiled(link, seed, weighted, scale):
+    results = []
+    for loops in (plain, compiled):
+        votes, rng = some_votes(seed, weighted)
+        work = ImplicitLoops(loops, link, votes, rng, scale)
+        found = [*work.assemble(work.consensus, work.own)]
+        found += [work.gradient, work.diagonal, work.coupling, work.curvature, work.bend]
+        found += work.eliminate_users()
+        free = rng.random(votes.n_users) < 0.7
+        residual, direction, solution = rng.normal(size=(3, work.n_slots))
+        # A threshold at its bound has neither residual nor direction.
+        for array in (residual, direction, work.coupling):
+            array[votes.slots.threshold[~free]] = 0.0
+        preconditioned, towards = rng.normal(size=(2, work.width))
+        args = (free, residual, preconditioned, towards, 0.3, direction)
+        along, consensus_product, product = work.curvature_product(*args)
+        product[votes.slots.threshold[~free]] = 0.0
+        found += [along, consensus_product, product, direction]
+        found += work.conjugate_update(0.2, direction, product, solution, residual)
+        work.finish_step()
+        found += [solution, residual, work.pushed, work.dual, work.sparse, work.norms]
+        results.append(found)
+    for one, other in zip(*results, strict=True):
+        close(one, other, 1e-9)
+
+
+@every_link
+@given(seed=seeds)
+def test_the_curvature_of_a_step_is_the_slope_of_its_slope(link, seed):
+    votes, rng = some_votes(seed, weighted=True)
+    work = ImplicitLoops(plain, link, votes, rng, 0.3)
+    to_consensus, to_own = rng.normal(size=work.width), rng.normal(size=work.n_slots)
+    length = 1e-6
+    sides = []
+    for share in (length, -length):
+        at = work.consensus + share * to_consensus, work.own + share * to_own
+        value, gradient, _ = work.assemble(*at)
+        sides.append((value, gradient, work.gradient.copy()))
+    value, gradient, diagonal = work.assemble(work.consensus, work.own)
+    slope = gradient @ to_consensus + work.gradient @ to_own
+    scale = 1.0 + np.sum(np.abs(gradient)) + np.sum(np.abs(work.gradient)) + abs(value)
+    assert (sides[0][0] - sides[1][0]) / (2 * length) == pytest.approx(slope, abs=2e-5 * scale)
+
+    if link.name == "uniform":  # its density has corners, and its curvature jumps at them
+        return
+    args = (np.ones(votes.n_users, dtype=bool), work.diagonal * to_own, np.zeros(work.width))
+    direction = np.zeros(work.n_slots)
+    along, of_consensus, of_own = work.curvature_product(*args, to_consensus, 0.0, direction)
+    np.testing.assert_allclose(direction, to_own, rtol=1e-12)
+    assert along == pytest.approx(to_own @ of_own, rel=1e-10)
+    bend = np.sum(np.abs(diagonal)) + np.sum(np.abs(work.diagonal))
+    for here, there, found in zip(
+        *(side[1:] for side in sides), (of_consensus, of_own), strict=True
+    ):
+        np.testing.assert_allclose((here - there) / (2 * length), found, atol=1e-4 * bend)
+
+
 # --- the gradient --------------------------------------------------------------------------
 
 
