@@ -32,6 +32,10 @@ SCORINGS: dict[str, bool] = {"log_loss": False, "micro_f1": True, "macro_f1": Tr
 ESTIMATES = ("dense", "sparse")
 RULES = ("map", "threshold")
 
+# Edges from which on paths side by side are worth it: below, threads mostly wait for each other
+# between the compiled loops.
+SIDE_BY_SIDE = 50_000
+
 
 class PathFailed(RuntimeError):
     """A path that did not reach its last time; the message says why and what to do."""
@@ -130,6 +134,7 @@ def select(
         if path.ending is not Ending.COMPLETE:
             raise PathFailed(path.ending.value)
 
+    n_jobs = n_jobs if len(votes.edges.first) >= SIDE_BY_SIDE else 1
     with ThreadPoolExecutor(max(n_jobs, 1)) as pool:
         jobs = [pool.submit(follow_fold, c, fold) for c in curves for fold in range(len(folds))]
         try:
