@@ -86,14 +86,17 @@ def implicit_path(name, tol):
     return follow(votes, LINKS[name](), dynamics, Implicit(tol=tol), times)
 
 
+# Worst right after the first entries, which are dated to a fraction of a step.
+@pytest.mark.parametrize(("tol", "off"), [(Implicit().tol, 0.02), (1e-3, 0.01)])
 @pytest.mark.parametrize("name", LINKS)
-def test_it_follows_the_path_of_the_explicit_scheme(name):
-    truth, path = true_path(name), implicit_path(name, Implicit().tol)
+def test_it_follows_the_path_of_the_explicit_scheme(name, tol, off):
+    truth, path = true_path(name), implicit_path(name, tol)
     assert path.ending is Ending.COMPLETE
     assert path.n_steps < truth.n_steps / 20
-    assert max(relative_errors(path, truth, "deviation")) < 0.01
-    assert max(relative_errors(path, truth, "consensus")) < 0.01
-    np.testing.assert_allclose(path.entry_times, truth.entry_times, rtol=0.01)
+    assert max(relative_errors(path, truth, "deviation")) < off
+    assert max(relative_errors(path, truth, "consensus")) < off / 2
+    assert np.median(relative_errors(path, truth, "deviation")) < off / 4
+    np.testing.assert_allclose(path.entry_times, truth.entry_times, rtol=off)
     assert np.corrcoef(path.entry_times, truth.entry_times)[0, 1] > 0.999
 
 
