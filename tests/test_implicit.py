@@ -930,3 +930,18 @@ def test_both_solvers_give_nearly_the_same_model(link):
     assert one.abnormal_users_ == other.abnormal_users_
     pairs = [(user, one.items_[0], one.items_[1]) for user in one.users_]
     np.testing.assert_allclose(one.predict_proba(pairs), other.predict_proba(pairs), atol=0.01)
+
+
+class Nowhere(Logistic):
+    """A link that has no answer."""
+
+    name = "nowhere"
+
+    def vote_terms(self, margin, threshold, first_wins, ties, second_wins):
+        return (np.nan * margin,) * 6
+
+
+def test_a_link_without_an_answer_ends_the_path_and_says_so():
+    votes = random_votes(0, n_votes=30)
+    path = follow(votes, Nowhere(), Dynamics(), Implicit(), [0.1, 1.0], backend="numpy")
+    assert path.ending is Ending.NOT_FINITE

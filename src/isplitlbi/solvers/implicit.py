@@ -124,7 +124,8 @@ class _ImplicitStepper:
             solved = self._solve(guess, origin)
             error = self._error(state, step, guess, solved)
             growth = 0.9 * (self.scheme.tol / max(error, 1e-12)) ** (1.0 / 3.0)
-            if error <= 2.0 * self.scheme.tol or step <= SMALLEST_STEP * until:
+            # An error that is not a number is let through, for the driver to see.
+            if not error > 2.0 * self.scheme.tol or step <= SMALLEST_STEP * until:
                 break
             # Well below the step refused: two thirds of it could be rounded up to it again.
             wanted = step * min(max(growth, 0.2), 0.6)
@@ -231,6 +232,9 @@ class _ImplicitStepper:
         """Minimise the step's objective from a first guess, to a fraction of the tolerance."""
         point = _Point(guess.consensus.copy(), guess.own.copy())
         gradient = self._assemble(point, origin)
+        if not np.isfinite(point.value):
+            point.own[:] = np.nan
+            return point
         for _ in range(MOST_NEWTON_STEPS):
             self.newton_steps += 1
             toward, slope = self._newton_direction(gradient, point, origin)

@@ -18,7 +18,7 @@ from isplitlbi import kernels
 from isplitlbi.comparisons import Comparisons, tally
 from isplitlbi.links import Link
 from isplitlbi.solvers.driver import Dynamics, Machine, State
-from isplitlbi.solvers.implicit import Implicit
+from isplitlbi.solvers.implicit import FIRST_STEP, Implicit
 
 Floats = NDArray[np.float64]
 
@@ -34,7 +34,7 @@ MOST_HALVINGS = 40  # of one such step
 MOST_DENSE_ITEMS = 128
 
 # Kappa times the step of a fit that nothing should damp.
-UNDAMPED = 1e8
+UNDAMPED = 1e5
 
 # A user whose votes differ from the consensus by less than this share of one vote has nothing to
 # say; if all are like that, the times must still be finite.
@@ -82,7 +82,7 @@ def fit_before_entries(
     undamped = Dynamics(dynamics.nu, UNDAMPED / step, dynamics.delta)
     machine = Machine(kernels.backend(backend), n_threads=1)
     state = State.initial(votes.slots, votes.n_items, dynamics.delta)
-    Implicit(tol).prepare(votes, link, undamped, machine).step(state, step, step)
+    Implicit(tol).prepare(votes, link, undamped, machine).step(state, step / FIRST_STEP, np.inf)
     return state.consensus, state.deviation
 
 
