@@ -15,7 +15,7 @@ Indices = NDArray[np.integer]
 
 @dataclass(frozen=True)
 class Parameters:
-    """Scores and thresholds of the consensus and of every user (Eq. 6).
+    """Scores and thresholds of the consensus and of every user (Eq. 5).
 
     ``consensus`` holds the scores of the items and, last, the tie threshold; ``deviation`` holds
     one number per slot. User -1 stands for somebody unknown, who has the consensus.

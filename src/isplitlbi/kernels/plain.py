@@ -2,7 +2,7 @@
 
 Conventions
 -----------
-consensus  (n_items + 1,) scores of the items, then the tie threshold: c in Eq. 6
+consensus  (n_items + 1,) scores of the items, then the tie threshold: c in Eq. 5
 deviation  (n_slots,) what a user adds to the consensus: P
 dual       (n_slots,) Z in Eq. 9; `sparse` is Gamma = kappa * shrink(Z)
 
@@ -40,7 +40,7 @@ def loss_and_gradient(
     consensus_gradient: Floats,
     slot_gradient: Floats,
 ) -> float:
-    """Fill the gradients of the loss (Eq. 7, the sum over votes); return the loss."""
+    """Fill the gradients of the loss (Eq. 6, the sum over votes); return the loss."""
     margin, threshold = margins(slots, edges, consensus, deviation)
     loss, by_margin, by_threshold, *_ = link.vote_terms(
         margin, threshold, edges.first_wins, edges.ties, edges.second_wins
@@ -59,7 +59,7 @@ def loss_and_gradient(
 def shrink_groups(slots: Slots, dual: Floats, kappa: float, sparse: Floats) -> Floats:
     """Fill sparse = kappa * shrink(dual), the group soft threshold at 1; return the dual's norms.
 
-    A user's whole vector, scores and threshold together, is one group (Eq. 5).
+    A user's whole vector, scores and threshold together, is one group (Eq. 7).
     """
     norm = np.sqrt(np.add.reduceat(dual * dual, slots.start[:-1]))
     factor = np.where(norm > 1.0, 1.0 - 1.0 / np.maximum(norm, 1.0), 0.0)

@@ -27,7 +27,7 @@ class Explicit:
         scheme is stable; the bound has some slack, so that a little above 1 it often still is.
     projection : {"joint", "separate"}
         ``joint`` projects the thresholds of consensus and users together, which is the constraint
-        of Eq. 7. ``separate`` is the paper's literal rule (Eq. 9a, 9b): there users who never
+        of Eq. 8. ``separate`` is the paper's literal rule (Eq. 9a, 9b): there users who never
         declare a tie pull the consensus threshold down with them.
     max_steps : int
         Number of steps after which a path is given up.
