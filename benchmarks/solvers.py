@@ -93,7 +93,9 @@ def explicit_run(
         needed = explicit_steps(votes, dynamics, scale, truth.times)
         trial = timed(votes, dynamics, Explicit(step_scale=scale, max_steps=200), truth.times)
         per_step = trial[1] / max(trial[0].n_steps, 1)
-        most = int(min(needed * 1.5 + 100, max(budget / per_step, 1000)))
+        # At least as far as the first time, or there is nothing to judge.
+        to_first = 1.2 * explicit_steps(votes, dynamics, scale, truth.times[:1]) + 1000
+        most = int(min(needed * 1.5 + 100, max(budget / per_step, to_first)))
         scheme = Explicit(step_scale=scale, max_steps=most)
         path, seconds = timed(votes, dynamics, scheme, truth.times)
         if len(path.times) == 0:
