@@ -41,12 +41,10 @@ UNDAMPED = 1e5
 SMALLEST_RESIDUAL = 1e-3
 
 
-def fit_consensus(
-    votes: Comparisons, link: Link, delta: float = 1e-3, backend: str | None = None
-) -> Floats:
+def fit_consensus(votes: Comparisons, link: Link, delta: float = 1e-3) -> Floats:
     """Fit one score per item and one threshold, by maximum likelihood, as if all users were one.
 
-    Votes collapse to counts per pair, so few that NumPy serves as well as any ``backend``.
+    Votes collapse to counts per pair, so few that NumPy needs no compiled loop.
     """
     n_items = votes.n_items
     pairs, counts = tally(votes.left, votes.right, votes.outcome, votes.weight, n_items)
