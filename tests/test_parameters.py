@@ -95,12 +95,14 @@ def test_every_way_to_ask_gives_the_same_numbers(rows):
 
 
 @given(vote_rows, st.integers(0, 99))
-def test_margins_of_votes_are_those_of_their_users_and_pairs(rows, seed):
+def test_the_slots_of_votes_are_those_of_their_users_and_pairs(rows, seed):
     votes = from_rows(rows)
     parameters = random_parameters(votes, seed)
     part = votes.subset(np.random.default_rng(seed).random(len(votes)) < 0.7)
     for some in (votes, part):
-        found = parameters.margins_of(some)
+        own = parameters.consensus[some.slots.coordinate] + parameters.deviation
+        threshold = own[some.slots.threshold][some.user]
+        found = own[some.left_slot] - own[some.right_slot], threshold
         expected = parameters.margin_and_threshold(some.user, some.left, some.right)
         np.testing.assert_array_equal(found, expected)
 

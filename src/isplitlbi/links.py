@@ -31,8 +31,6 @@ from scipy.special import log_ndtr
 Real = Any
 Floats = NDArray[np.float64]
 
-FIRST, TIE, SECOND = 0, 1, 2
-
 
 class Link(ABC):
     """A symmetric noise distribution, through the logarithms of its c.d.f. and its density."""

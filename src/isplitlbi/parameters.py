@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from isplitlbi.comparisons import Comparisons, Slots
+from isplitlbi.comparisons import Slots
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.integer]
@@ -54,12 +54,6 @@ class Parameters:
             self.consensus[where] + self._deviation_at(user, where) for where in coordinates
         )
         return own_left - own_right, threshold
-
-    def margins_of(self, votes: Comparisons) -> tuple[Floats, Floats]:
-        """Return the margin and the threshold of votes that share these slots."""
-        own = self.consensus[self.slots.coordinate] + self.deviation
-        threshold = own[self.slots.threshold]
-        return own[votes.left_slot] - own[votes.right_slot], threshold[votes.user]
 
     def distance_to_consensus(self) -> Floats:
         """Return the Euclidean norm of every user's score deviations (paper, Sec. 3.1)."""

@@ -163,7 +163,7 @@ def score(
         else metrics.most_probable(log_probabilities)
     )
     confusion[:] = metrics.confusion(outcome, predicted, weight)
-    return float(-weight @ log_probabilities[np.arange(len(outcome)), 1 - outcome])
+    return metrics.log_loss(outcome, log_probabilities, weight) * float(np.sum(weight))
 
 
 # --- the implicit scheme -------------------------------------------------------------------------
