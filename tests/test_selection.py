@@ -23,7 +23,8 @@ from isplitlbi.selection import (
     select,
 )
 from isplitlbi.simulate import simulate
-from isplitlbi.solvers import Dynamics, Explicit, Implicit, follow
+from isplitlbi.solvers import Dynamics, Explicit, Implicit, Reporter, State, follow
+from isplitlbi.solvers.driver import Stopped
 
 TIMES = np.geomspace(0.1, 1.5, 8)
 DYNAMICS = Dynamics(nu=1.0, kappa=5.0)
@@ -130,7 +131,7 @@ def test_curves_equal_a_count_by_hand(request, rule, weighted, scheme):
     index = 5
     differ = False
     for fold, (training, held_out) in enumerate(votes.folds_within_user(N_FOLDS, SEED)):
-        path = follow(training, Logistic(), DYNAMICS, scheme, TIMES)
+        path = follow(training, Logistic(), DYNAMICS, scheme.rough(), TIMES)
         assert 0 < len(path.support_at(TIMES[index])) < votes.n_users
         total = held_out.n_votes if held_out.weight is None else held_out.weight.sum()
         assert curves.fold_weight[fold] == pytest.approx(total)
@@ -274,6 +275,34 @@ def test_a_path_that_fails_says_why(plain_votes):
     with pytest.raises(PathFailed) as caught:
         selected(plain_votes, scheme=Explicit(max_steps=10))
     assert str(caught.value) == Ending.STEP_LIMIT.value
+
+
+def test_when_one_path_fails_the_others_end_at_their_next_time(plain_votes):
+    def fail():
+        raise RuntimeError("out of luck")
+
+    told = []
+    reporter = Reporter(1, told.append)
+    with pytest.raises(RuntimeError, match="out of luck"):
+        selected(plain_votes, alongside=[fail], reporter=reporter)
+    assert len(told) < N_FOLDS * len(TIMES)
+    state = State.initial(plain_votes.slots, plain_votes.n_items, 1e-3)
+    with pytest.raises(Stopped):
+        reporter.advance(0.1, state)
+
+
+def test_work_alongside_is_done_with_the_folds(plain_votes):
+    done = []
+    selected(plain_votes, alongside=[lambda: done.append(1), lambda: done.append(2)], n_jobs=2)
+    assert sorted(done) == [1, 2]
+
+
+def test_rough_settings_change_scores_by_less_than_their_noise(plain_votes):
+    (fine,) = selected(plain_votes, scheme=Implicit(1e-4)).candidates
+    (usual,) = selected(plain_votes, scheme=Implicit()).candidates
+    assert Implicit().rough().tol > Implicit().tol
+    difference = np.abs(usual.mean("log_loss") - fine.mean("log_loss"))
+    assert 0.0 < difference.max() < 0.3 * fine.spread("log_loss").min()
 
 
 def test_votes_that_leave_nothing_to_hold_out_are_a_clear_error():

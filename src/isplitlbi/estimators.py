@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any, Self
@@ -17,7 +18,7 @@ from isplitlbi import ranking as rankings
 from isplitlbi.comparisons import Comparisons, InvalidVotes
 from isplitlbi.links import Link, link_named
 from isplitlbi.parameters import Parameters
-from isplitlbi.path import Ending
+from isplitlbi.path import Ending, RegularizationPath
 from isplitlbi.ranking import Decomposition, Ranking, Relation
 from isplitlbi.selection import (
     RULES,
@@ -25,6 +26,7 @@ from isplitlbi.selection import (
     PathFailed,
     Rule,
     Scoring,
+    Selection,
     predict_outcomes,
     select,
 )
@@ -166,7 +168,6 @@ class ISplitLBI(ClassifierMixin, BaseEstimator):
             number of users who have left the consensus.
         """
         votes = _as_votes(X, y, sample_weight)
-        link, scheme = link_named(self.link), self._scheme()
         candidates = self._candidates()
         for name, value, allowed in (
             ("rule", self.rule, RULES),
@@ -174,54 +175,22 @@ class ISplitLBI(ClassifierMixin, BaseEstimator):
         ):
             if value not in allowed:
                 raise ValueError(f"{name} {value!r} is not one of {', '.join(allowed)}.")
-
-        n_paths = 1 + (len(candidates) * self.n_folds if self.time is None else 0)
-        reporter = Reporter(n_paths, progress)
-        n_threads = self._threads()
-        if self.time is not None:
-            if len(candidates) > 1:
-                raise ValueError("several nu or kappa need cross-validation: leave time unset.")
-            selection = None
-            dynamics, stop = candidates[0], float(self.time)
-            grid = (
-                default_times(votes, link, dynamics, backend=self.backend)
-                if self.times is None
-                else np.asarray(self.times, dtype=np.float64)
-            )
-        else:
-            selection = select(
-                votes,
-                link,
-                candidates,
-                scheme,
-                times=self.times,
-                n_folds=self.n_folds,
-                scoring=self.scoring,
-                rule=self.rule,
-                rng=self.random_state,
-                n_jobs=n_threads,
-                reporter=reporter,
-                backend=self.backend,
-            )
+        if self.time is None:
+            reporter = Reporter(1 + len(candidates) * self.n_folds, progress)
+            selection, path = self._cross_validate(votes, candidates, reporter)
             dynamics, stop = selection.dynamics, selection.time
-            grid = selection.chosen.times
-        path = follow(
-            votes,
-            link,
-            dynamics,
-            scheme,
-            np.union1d(grid, [stop]),
-            keep=True if self.snapshots is None else self.snapshots,
-            reporter=reporter,
-            n_threads=n_threads,
-            backend=self.backend,
-        )
+        elif len(candidates) > 1:
+            raise ValueError("several nu or kappa need cross-validation: leave time unset.")
+        else:
+            selection, dynamics, stop = None, candidates[0], float(self.time)
+            times = np.union1d(self._times(votes, dynamics), [stop])
+            path = self._path(votes, dynamics, times, Reporter(1, progress), self._threads())
         if path.ending is not Ending.COMPLETE:
             raise PathFailed(path.ending.value)
 
         self.votes_, self.selection_, self.path_ = votes, selection, path
         self.users_, self.items_ = votes.users, votes.items
-        self.link_ = link
+        self.link_ = link_named(self.link)
         self.classes_ = np.array([-1, 0, 1])
         self.n_features_in_ = 3
         self.time_, self.nu_, self.kappa_ = stop, dynamics.nu, dynamics.kappa
@@ -231,6 +200,63 @@ class ISplitLBI(ClassifierMixin, BaseEstimator):
         self.entry_times_ = path.entry_times
         self.abnormal_users_ = self.users_[path.support_at(stop)].tolist()
         return self
+
+    def _cross_validate(
+        self, votes: Comparisons, candidates: list[Dynamics], reporter: Reporter
+    ) -> tuple[Selection, RegularizationPath]:
+        """Choose the time and, among several candidates, nu and kappa; follow the whole path."""
+        n_threads = self._threads()
+        choose = partial(
+            select,
+            votes,
+            link_named(self.link),
+            candidates,
+            self._scheme(),
+            n_folds=self.n_folds,
+            scoring=self.scoring,
+            rule=self.rule,
+            rng=self.random_state,
+            n_jobs=n_threads,
+            reporter=reporter,
+            backend=self.backend,
+        )
+        if len(candidates) > 1:
+            selection = choose(times=self.times)
+            times = selection.chosen.times
+            return selection, self._path(votes, selection.dynamics, times, reporter, n_threads)
+        # The time will be one of these, so that the whole path need not wait for the folds.
+        times = self._times(votes, candidates[0])
+        paths: list[RegularizationPath] = []
+
+        def follow_whole() -> None:
+            paths.append(self._path(votes, candidates[0], times, reporter, n_threads=1))
+
+        return choose(times=times, alongside=[follow_whole]), paths[0]
+
+    def _path(
+        self,
+        votes: Comparisons,
+        dynamics: Dynamics,
+        times: Floats,
+        reporter: Reporter,
+        n_threads: int,
+    ) -> RegularizationPath:
+        return follow(
+            votes,
+            link_named(self.link),
+            dynamics,
+            self._scheme(),
+            times,
+            keep=True if self.snapshots is None else self.snapshots,
+            reporter=reporter,
+            n_threads=n_threads,
+            backend=self.backend,
+        )
+
+    def _times(self, votes: Comparisons, dynamics: Dynamics) -> Floats:
+        if self.times is None:
+            return default_times(votes, link_named(self.link), dynamics, backend=self.backend)
+        return np.asarray(self.times, dtype=np.float64)
 
     def _scheme(self) -> Scheme:
         if isinstance(self.solver, str) and self.solver in SOLVERS:

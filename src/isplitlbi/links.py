@@ -107,6 +107,11 @@ class Link(ABC):
             -(first_wins * bend_f + ties * tie_tt + second_wins * bend_s),
         )
 
+    def outcomes(self, margin: Real, threshold: Real) -> tuple[Real, Real, Real]:
+        """Return the log-probabilities of first wins, tie, second wins."""
+        first, second = self.win(margin - threshold)[0], self.win(-margin - threshold)[0]
+        return first, self.tie(margin, threshold)[0], second
+
     def log_probabilities(self, margin: Real, threshold: Real) -> Floats:
         """Return the three log-probabilities along a new last axis.
 
@@ -116,14 +121,7 @@ class Link(ABC):
         array([0.378, 0.245, 0.378])
         """
         margin, threshold = _together(margin, threshold)
-        return np.stack(
-            [
-                self.win(margin - threshold)[0],
-                self.tie(margin, threshold)[0],
-                self.win(-margin - threshold)[0],
-            ],
-            axis=-1,
-        )
+        return np.stack(self.outcomes(margin, threshold), axis=-1)
 
     def gradient(self, margin: Real, threshold: Real) -> Floats:
         """Return the derivatives of `log_probabilities`; last axis: by margin, by threshold."""
@@ -191,6 +189,20 @@ class Logistic(Link):
             bend_a + bend_b - 2.0 * by_gap / gap,
         )
 
+    def outcomes(self, margin: Real, threshold: Real) -> tuple[Real, Real, Real]:
+        """Return the log-probabilities, from the closed form of a tie and F(-x) = F(x) exp(-x)."""
+        a, b = margin - threshold, -margin - threshold
+        log_a, log_b = log_one_plus(exp_minus(np.abs(a))), log_one_plus(exp_minus(np.abs(b)))
+        return (
+            np.minimum(a, 0.0) - log_a,
+            log_positive(1.0 - exp_minus(2.0 * threshold))
+            - np.maximum(a, 0.0)
+            - np.maximum(b, 0.0)
+            - log_a
+            - log_b,
+            np.minimum(b, 0.0) - log_b,
+        )
+
     def vote_terms(
         self, margin: Real, threshold: Real, first_wins: Real, ties: Real, second_wins: Real
     ) -> tuple[Real, Real, Real, Real, Real, Real]:
@@ -200,21 +212,21 @@ class Logistic(Link):
         exponentials give everything.
         """
         a, b = margin - threshold, -margin - threshold
-        small_a, small_b = np.exp(-np.abs(a)), np.exp(-np.abs(b))
+        small_a, small_b = exp_minus(np.abs(a)), exp_minus(np.abs(b))
         lost_a = (small_a + (1.0 - small_a) * (a < 0.0)) / (1.0 + small_a)  # F(-a)
         lost_b = (small_b + (1.0 - small_b) * (b < 0.0)) / (1.0 + small_b)
-        gap = 1.0 - np.exp(-2.0 * threshold)
+        gap = 1.0 - exp_minus(2.0 * threshold)
         by_gap = 2.0 * (1.0 - gap) / gap
         by_a = ties - (first_wins + ties) * lost_a
         by_b = ties - (second_wins + ties) * lost_b
         bend_a = (first_wins + ties) * lost_a * (1.0 - lost_a)
         bend_b = (second_wins + ties) * lost_b * (1.0 - lost_b)
         loss = (
-            (first_wins + ties) * np.log(1.0 + small_a)
-            + (second_wins + ties) * np.log(1.0 + small_b)
+            (first_wins + ties) * log_one_plus(small_a)
+            + (second_wins + ties) * log_one_plus(small_b)
             - first_wins * np.minimum(a, 0.0)
             - second_wins * np.minimum(b, 0.0)
-            + ties * (np.maximum(a, 0.0) + np.maximum(b, 0.0) - np.log(gap))
+            + ties * (np.maximum(a, 0.0) + np.maximum(b, 0.0) - log_positive(gap))
         )
         return (
             loss,
@@ -303,8 +315,26 @@ def link_named(link: str | Link) -> Link:
         raise ValueError(f"link {link!r} is not one of {', '.join(LINKS)}.") from None
 
 
+# Of these, compiled code has versions of its own.
+
+
+def exp_minus(x: Real) -> Real:
+    """Return exp(-x) for x >= 0."""
+    return np.exp(-x)
+
+
+def log_one_plus(x: Real) -> Real:
+    """Return log(1 + x) for x from 0 to 1."""
+    return np.log1p(x)
+
+
+def log_positive(x: Real) -> Real:
+    """Return log(x) for a positive number."""
+    return np.log(x)
+
+
 def log_normal_cdf(x: Real) -> Real:
-    """Return the logarithm of the standard normal c.d.f. (compiled code has its own version)."""
+    """Return the logarithm of the standard normal c.d.f."""
     return log_ndtr(x)
 
 

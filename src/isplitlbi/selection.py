@@ -7,8 +7,9 @@ parameters at every time are never stored.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -31,10 +32,6 @@ Estimate = Literal["dense", "sparse"]
 SCORINGS: dict[str, bool] = {"log_loss": False, "micro_f1": True, "macro_f1": True}
 ESTIMATES = ("dense", "sparse")
 RULES = ("map", "threshold")
-
-# Edges from which on paths side by side are worth it: below, threads mostly wait for each other
-# between the compiled loops.
-SIDE_BY_SIDE = 50_000
 
 
 class PathFailed(RuntimeError):
@@ -93,20 +90,22 @@ def select(
     candidates: Sequence[Dynamics],
     scheme: Scheme,
     *,
-    times: Sequence[float] | None = None,
+    times: Sequence[float] | Floats | None = None,
     n_folds: int = 5,
     scoring: Scoring = "log_loss",
     rule: Rule = "map",
     rng: np.random.Generator | int | None = None,
     n_jobs: int = 1,
+    alongside: Sequence[Callable[[], None]] = (),
     reporter: Reporter | None = None,
     backend: str | None = None,
 ) -> Selection:
     """Cross-validate the time, and nu and kappa where several candidates are given.
 
-    All candidates are judged on the same folds, ``n_jobs`` paths side by side. The order of the
-    votes does not matter.
+    All candidates are judged on the same folds, ``n_jobs`` paths side by side, together with other
+    work that is to be done ``alongside``. The order of the votes does not matter.
     """
+    reporter = reporter or Reporter(len(candidates) * n_folds, None)
     folds = _folds(votes, n_folds, rng)
     curves = []
     for dynamics in candidates:
@@ -124,7 +123,7 @@ def select(
             training,
             link,
             curve.dynamics,
-            scheme,
+            scheme.rough(),
             curve.times,
             observe=_scorer(curve, fold, held_out, link, rule, backend),
             keep=False,
@@ -134,19 +133,25 @@ def select(
         if path.ending is not Ending.COMPLETE:
             raise PathFailed(path.ending.value)
 
-    n_jobs = n_jobs if len(votes.edges.first) >= SIDE_BY_SIDE else 1
-    with ThreadPoolExecutor(max(n_jobs, 1)) as pool:
-        jobs = [pool.submit(follow_fold, c, fold) for c in curves for fold in range(len(folds))]
-        try:
-            for job in jobs:
-                job.result()
-        except BaseException:
-            pool.shutdown(wait=True, cancel_futures=True)
-            raise
+    paths = [partial(follow_fold, c, fold) for c in curves for fold in range(len(folds))]
+    _side_by_side([*alongside, *paths], n_jobs, reporter)
     best = [c.mean(scoring)[c.best(scoring)] for c in curves]
     chosen = curves[int(np.argmax(best) if SCORINGS[scoring] else np.argmin(best))]
     time = float(chosen.times[chosen.best(scoring)])
     return Selection(tuple(curves), scoring, rule, chosen, time)
+
+
+def _side_by_side(jobs: Sequence[Callable[[], None]], n_jobs: int, reporter: Reporter) -> None:
+    """Do all jobs, or stop them all when one fails."""
+    with ThreadPoolExecutor(n_jobs) as pool:
+        started = [pool.submit(job) for job in jobs]
+        try:
+            for job in as_completed(started):
+                job.result()
+        except BaseException:
+            reporter.stop()
+            pool.shutdown(wait=True, cancel_futures=True)
+            raise
 
 
 def _folds(

@@ -1,140 +1,29 @@
 """The loops over votes, compiled by numba: the twins of `plain`, one user after another.
 
-Signatures and meanings are those of `plain`. Links are compiled from their own formulas: numba is
-taught here that a `Link` is a type whose methods are the Python methods of its class.
+Signatures and meanings are those of `plain`; the last ones have their twins in `solvers.newton`.
 """
 
 from __future__ import annotations
 
-import logging
 import math
-from functools import cache
-from hashlib import sha256
-from inspect import signature
-from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numba import njit, types
-from numba.core import event
-from numba.core.errors import TypingError
-from numba.extending import (
-    NativeValue,
-    models,
-    overload,
-    overload_method,
-    register_model,
-    typeof_impl,
-    unbox,
+
+from isplitlbi.kernels import (
+    CONJUGATE_ACCURACY,
+    ERROR_FLOOR,
+    MOST_CONJUGATE_STEPS,
+    MOST_NEWTON_STEPS,
+    SHORTEST_MOVE,
 )
+from isplitlbi.kernels.dialect import loop
 
-from isplitlbi import links
-from isplitlbi.links import Link, log_normal_cdf
-
-
-class _Announcer(event.Listener):
-    """Says once that loops are being compiled; nothing is compiled that the disk still has."""
-
-    def on_start(self, event: Any) -> None:
-        if not self.announced and event.data["dispatcher"].py_func.__module__ == __name__:
-            self.announced = True
-            logging.getLogger("isplitlbi").warning(
-                "compiling the loops for this machine; later runs find them ready."
-            )
-
-    def on_end(self, event: Any) -> None:
-        """Say nothing."""
-
-    announced = False
+# Votes that are evaluated together: their numbers lie in one small array, column after
+# column, so that the compiler knows that they do not overlap and evaluates several at once.
+CHUNK = 128
 
 
-event.register("numba:compile", _Announcer())
-
-# Division by zero gives inf, as in NumPy: no checks in the loops. Never fastmath, which breaks
-# comparisons with inf and nan.
-OPTIONS = {"error_model": "numpy"}
-
-FORMULAS = (
-    "log_cdf",
-    "log_density",
-    "density_slope",
-    "curvature_bounds",
-    "win",
-    "tie",
-    "vote_terms",
-)
-
-
-class LinkType(types.Opaque):
-    """The numba type of one link class; a link holds no data, so its value is nothing.
-
-    Its name carries a digest of the formulas: numba keeps compiled loops on disk by the types of
-    their arguments, and would otherwise reuse those of an older formula.
-    """
-
-    def __init__(self, link_class: type[Link]) -> None:
-        self.link_class = link_class
-        name = f"{link_class.__module__}.{link_class.__qualname__}@{_digest(link_class)}"
-        super().__init__(name=name)
-
-
-@cache
-def _digest(link_class: type[Link]) -> str:
-    digest = sha256(Path(links.__file__).read_bytes())
-    for formula in FORMULAS:
-        function = getattr(link_class, formula)
-        code, around = function.__code__, function.__globals__
-        # Compiled code holds the values of what a formula refers to.
-        values = [around[n] for n in code.co_names if isinstance(around.get(n), int | float)]
-        values += [cell.cell_contents for cell in function.__closure__ or ()]
-        digest.update(repr((code.co_code, code.co_consts, code.co_names, values)).encode())
-    return digest.hexdigest()[:16]
-
-
-register_model(LinkType)(models.OpaqueModel)
-
-
-@typeof_impl.register(Link)
-def _type_of_link(value: Link, _context: Any) -> LinkType:
-    return LinkType(type(value))
-
-
-@unbox(LinkType)
-def _unbox_link(_type: Any, _value: Any, context: Any) -> NativeValue:
-    return NativeValue(context.context.get_dummy_value())
-
-
-def _teach(formula: str) -> None:
-    def implementation(link: Any, *_arguments: Any) -> Any:
-        return getattr(link.link_class, formula)
-
-    implementation.__signature__ = signature(getattr(Link, formula))  # type: ignore[attr-defined]
-    # Not strict: a subclass may name its parameters as it likes.
-    options: dict[str, Any] = {"strict": False, "jit_options": OPTIONS}
-    overload_method(LinkType, formula, **options)(implementation)
-
-
-for _formula in FORMULAS:
-    _teach(_formula)
-
-
-@overload(log_normal_cdf)
-def _log_normal_cdf(x: Any) -> Any:
-    if not isinstance(x, types.Float):
-        raise TypingError("log_normal_cdf is compiled for one number at a time")
-
-    def implementation(x: Any) -> Any:
-        if x > -25.0:
-            return math.log(0.5 * math.erfc(-x * 0.7071067811865476))
-        # Far in the tail erfc underflows; the Mills ratio's asymptotic series is exact here.
-        y = 1.0 / (x * x)
-        series = 1.0 - y * (1.0 - 3.0 * y * (1.0 - 5.0 * y * (1.0 - 7.0 * y * (1.0 - 9.0 * y))))
-        return -0.5 * x * x - 0.9189385332046727 - math.log(-x) + math.log(series)
-
-    return implementation
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
+@loop
 def loss_and_gradient(link, slots, edges, consensus, deviation, consensus_gradient, slot_gradient):
     total = 0.0
     consensus_gradient[:] = 0.0
@@ -167,7 +56,7 @@ def loss_and_gradient(link, slots, edges, consensus, deviation, consensus_gradie
     return total
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@loop
 def shrink_groups(slots, dual, kappa, sparse):
     n_users = len(slots.start) - 1
     norms = np.empty(n_users)
@@ -183,7 +72,7 @@ def shrink_groups(slots, dual, kappa, sparse):
     return norms
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@loop
 def explicit_step(
     link,
     slots,
@@ -211,7 +100,7 @@ def explicit_step(
     return loss, norm
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@loop
 def project_thresholds(slots, consensus, deviation, delta, joint):
     n_users = len(slots.start) - 1
     start = consensus[-1]
@@ -232,7 +121,7 @@ def project_thresholds(slots, consensus, deviation, delta, joint):
         deviation[last] = max(deviation[last], delta - consensus[-1])
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@loop
 def threshold_curvature(link, slots, consensus, deviation, decided, ties):
     total, largest, steepest = 0.0, 0.0, 0.0
     for user in range(len(slots.start) - 1):
@@ -250,7 +139,7 @@ def threshold_curvature(link, slots, consensus, deviation, decided, ties):
 # --- scoring -------------------------------------------------------------------------------------
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@loop
 def score(
     link,
     slots,
@@ -267,38 +156,56 @@ def score(
 ):
     total = 0.0
     confusion[:] = 0.0
-    for vote in range(len(outcome)):
-        who, i, j = user[vote], left_slot[vote], right_slot[vote]
-        margin = consensus[slots.coordinate[i]] - consensus[slots.coordinate[j]]
-        threshold = consensus[-1]
-        if deviates[who]:
-            margin += deviation[i] - deviation[j]
-            threshold += deviation[slots.start[who + 1] - 1]
-        left = link.win(margin - threshold)[0]
-        tie = link.tie(margin, threshold)[0]
-        right = link.win(-margin - threshold)[0]
-        predicted = 0
-        if by_threshold:
-            if margin > threshold:
-                predicted = 1
-            elif margin < -threshold:
-                predicted = -1
-        elif left > tie and left > right:
-            predicted = 1
-        elif right > tie and right > left:
-            predicted = -1
-        confusion[1 - outcome[vote], 1 - predicted] += weight[vote]
-        if outcome[vote] == 0:
-            total -= weight[vote] * tie
-        else:
-            total -= weight[vote] * (left if outcome[vote] > 0 else right)
+    chunk = np.empty(5 * CHUNK)
+    for first_vote in range(0, len(outcome), CHUNK):
+        size = min(CHUNK, len(outcome) - first_vote)
+        for k in range(size):
+            vote = first_vote + k
+            who, i, j = user[vote], left_slot[vote], right_slot[vote]
+            margin = consensus[slots.coordinate[i]] - consensus[slots.coordinate[j]]
+            threshold = consensus[-1]
+            if deviates[who]:
+                margin += deviation[i] - deviation[j]
+                threshold += deviation[slots.start[who + 1] - 1]
+            chunk[k] = margin
+            chunk[k + CHUNK] = threshold
+        for k in range(size):
+            left, tie, right = link.outcomes(chunk[k], chunk[k + CHUNK])
+            chunk[k + 2 * CHUNK] = left
+            chunk[k + 3 * CHUNK] = tie
+            chunk[k + 4 * CHUNK] = right
+        for k in range(size):
+            vote = first_vote + k
+            margin, threshold = chunk[k], chunk[k + CHUNK]
+            left, tie, right = chunk[k + 2 * CHUNK], chunk[k + 3 * CHUNK], chunk[k + 4 * CHUNK]
+            if by_threshold:
+                predicted = int(margin > threshold) - int(margin < -threshold)
+            else:
+                predicted = int(left > tie and left > right) - int(right > tie and right > left)
+            confusion[1 - outcome[vote], 1 - predicted] += weight[vote]
+            total -= weight[vote] * chunk[k + (3 - outcome[vote]) * CHUNK]
     return total
 
 
 # --- the implicit scheme -------------------------------------------------------------------------
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@loop
+def evaluate_chunk(link, threshold, size, chunk):
+    """Evaluate the losses of up to ``CHUNK`` votes; from columns 0 to 3 into 4 to 9."""
+    for k in range(size):
+        loss, by_margin, by_threshold, mm, mt, tt = link.vote_terms(
+            chunk[k], threshold, chunk[k + CHUNK], chunk[k + 2 * CHUNK], chunk[k + 3 * CHUNK]
+        )
+        chunk[k + 4 * CHUNK] = loss
+        chunk[k + 5 * CHUNK] = by_margin
+        chunk[k + 6 * CHUNK] = by_threshold
+        chunk[k + 7 * CHUNK] = mm
+        chunk[k + 8 * CHUNK] = mt
+        chunk[k + 9 * CHUNK] = tt
+
+
+@loop
 def assemble(
     link,
     slots,
@@ -307,59 +214,60 @@ def assemble(
     end,
     consensus,
     own,
-    old_deviation,
-    old_dual,
-    step,
-    nu,
-    kappa,
-    gradient,
-    diagonal,
-    coupling,
-    curvature,
-    pushed,
-    bend,
-    total,
+    origin,
+    system,
     consensus_gradient,
     consensus_diagonal,
 ):
+    step, nu, kappa = origin.step, origin.nu, origin.kappa
     damping, ratio = 1.0 / (kappa * step), kappa * step / nu
     consensus_gradient[:] = 0.0
     consensus_diagonal[:] = 0.0
+    most = most_slots(slots, begin, end)
+    total, slope, bent = np.empty(most), np.empty(most), np.empty(most)
+    chunk = np.empty(10 * CHUNK)
     value = 0.0
     for user in range(begin, end):
         first_slot, last = slots.start[user], slots.start[user + 1] - 1
-        for slot in range(first_slot, last + 1):
-            total[slot] = consensus[slots.coordinate[slot]] + own[slot]
-            gradient[slot] = 0.0
-            diagonal[slot] = 0.0
+        n_scores = last - first_slot
         threshold = own[last]
-        slope, bent = 0.0, 0.0
-        for edge in range(edges.start[user], edges.start[user + 1]):
-            i, j = edges.first[edge], edges.second[edge]
-            loss, by_margin, by_threshold, mm, mt, tt = link.vote_terms(
-                total[i] - total[j],
-                threshold,
-                edges.first_wins[edge],
-                edges.ties[edge],
-                edges.second_wins[edge],
-            )
-            value += loss
-            gradient[i] += by_margin
-            gradient[j] -= by_margin
-            diagonal[i] += mm
-            diagonal[j] += mm
-            slope += by_threshold
-            bent += tt
-            curvature[edge, 0] = mm
-            curvature[edge, 1] = mt
-            curvature[edge, 2] = tt
+        for k in range(n_scores):
+            total[k] = consensus[slots.coordinate[first_slot + k]] + own[first_slot + k]
+            slope[k] = 0.0
+            bent[k] = 0.0
+        slope[n_scores] = 0.0
+        bent[n_scores] = 0.0
+        for first_edge in range(edges.start[user], edges.start[user + 1], CHUNK):
+            size = min(CHUNK, edges.start[user + 1] - first_edge)
+            for k in range(size):
+                edge = first_edge + k
+                i, j = edges.first[edge] - first_slot, edges.second[edge] - first_slot
+                chunk[k] = total[i] - total[j]
+                chunk[k + CHUNK] = edges.first_wins[edge]
+                chunk[k + 2 * CHUNK] = edges.ties[edge]
+                chunk[k + 3 * CHUNK] = edges.second_wins[edge]
+            evaluate_chunk(link, threshold, size, chunk)
+            for k in range(size):
+                edge = first_edge + k
+                i, j = edges.first[edge] - first_slot, edges.second[edge] - first_slot
+                value += chunk[k + 4 * CHUNK]
+                by_margin, mm = chunk[k + 5 * CHUNK], chunk[k + 7 * CHUNK]
+                slope[i] += by_margin
+                slope[j] -= by_margin
+                bent[i] += mm
+                bent[j] += mm
+                slope[n_scores] += chunk[k + 6 * CHUNK]
+                bent[n_scores] += chunk[k + 9 * CHUNK]
+                system.curvature[0, edge] = mm
+                system.curvature[1, edge] = chunk[k + 8 * CHUNK]
+                system.curvature[2, edge] = chunk[k + 9 * CHUNK]
 
         square, deviation_square, moved_square = 0.0, 0.0, 0.0
         for slot in range(first_slot, last + 1):
             deviation = own[slot] - (consensus[-1] if slot == last else 0.0)
-            w = old_dual[slot] + (step / nu) * deviation
-            moved = deviation - old_deviation[slot]
-            pushed[slot] = w
+            w = origin.dual[slot] + (step / nu) * deviation
+            moved = deviation - origin.deviation[slot]
+            system.pushed[slot] = w
             square += w * w
             deviation_square += deviation * deviation
             moved_square += moved * moved
@@ -371,135 +279,291 @@ def assemble(
             second = ratio / (nu * (1.0 + ratio) * norm**3)
             value -= 0.5 * kappa / (step * (1.0 + ratio)) * (norm - 1.0) ** 2
         first = factor / nu
-        bend[user, 0] = first
-        bend[user, 1] = second
-        for slot in range(first_slot, last + 1):
-            w = pushed[slot]
+        system.bend[user, 0] = first
+        system.bend[user, 1] = second
+        for k in range(n_scores + 1):
+            slot = first_slot + k
+            w = system.pushed[slot]
             deviation = own[slot] - (consensus[-1] if slot == last else 0.0)
-            pull = (factor * w - old_dual[slot]) / step
-            pull += damping * (deviation - old_deviation[slot])
+            pull = (factor * w - origin.dual[slot]) / step
+            pull += damping * (deviation - origin.deviation[slot])
             stiffness = damping + first - second * w * w
+            system.residual[slot] = -(slope[k] + pull)
+            system.inverse[slot] = 1.0 / (bent[k] + stiffness)
             if slot == last:
                 consensus_gradient[-1] -= pull
                 consensus_diagonal[-1] += stiffness
-                coupling[slot] = -stiffness
-                gradient[slot] = slope + pull
-                diagonal[slot] = bent + stiffness
+                system.coupling[slot] = -stiffness
             else:
                 coordinate = slots.coordinate[slot]
-                consensus_gradient[coordinate] += gradient[slot]
-                consensus_diagonal[coordinate] += diagonal[slot]
-                coupling[slot] = diagonal[slot]
-                gradient[slot] += pull
-                diagonal[slot] += stiffness
+                consensus_gradient[coordinate] += slope[k]
+                consensus_diagonal[coordinate] += bent[k]
+                system.coupling[slot] = bent[k]
     return value
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@loop
+def eliminate_users(slots, begin, end, own, delta, system, eliminated):
+    eliminated[:] = 0.0
+    for user in range(begin, end):
+        last = slots.start[user + 1] - 1
+        for slot in range(slots.start[user], last + 1):
+            system.solution[slot] = 0.0
+            system.direction[slot] = 0.0
+            system.product[slot] = 0.0
+        downhill = system.residual[last] * system.inverse[last]
+        system.free[user] = is_free(own[last], downhill, delta)
+        if not system.free[user]:
+            system.solution[last] = downhill
+            system.residual[last] = 0.0
+            system.coupling[last] = 0.0
+        for slot in range(slots.start[user], last + 1):
+            coupling = system.coupling[slot]
+            eliminated[slots.coordinate[slot]] += coupling * coupling * system.inverse[slot]
+
+
+@loop
 def curvature_product(
     slots,
     edges,
     begin,
     end,
-    curvature,
-    pushed,
-    bend,
+    system,
     damping,
-    free,
-    diagonal,
-    coupling,
-    residual,
     consensus_preconditioned,
     consensus_direction,
     momentum,
-    direction,
-    total,
-    product,
     consensus_product,
 ):
     consensus_product[:] = 0.0
+    most = most_slots(slots, begin, end)
+    total, bent = np.empty(most), np.empty(most)
+    mm, mt, tt = system.curvature[0], system.curvature[1], system.curvature[2]
     along_product = 0.0
     for user in range(begin, end):
         first_slot, last = slots.start[user], slots.start[user + 1] - 1
-        along = 0.0
-        for slot in range(first_slot, last + 1):
+        n_scores = last - first_slot
+        for k in range(n_scores + 1):
+            slot = first_slot + k
             coordinate = slots.coordinate[slot]
-            left = residual[slot] - coupling[slot] * consensus_preconditioned[coordinate]
-            direction[slot] = left / diagonal[slot] + momentum * direction[slot]
-            total[slot] = consensus_direction[coordinate] + direction[slot]
-            product[slot] = 0.0
-            along += pushed[slot] * direction[slot]
-        along -= pushed[last] * consensus_direction[-1]
-        threshold = direction[last]
+            coupled = system.coupling[slot] * consensus_preconditioned[coordinate]
+            preconditioned = (system.residual[slot] - coupled) * system.inverse[slot]
+            direction = preconditioned + momentum * system.direction[slot]
+            system.direction[slot] = direction
+            total[k] = consensus_direction[coordinate] + direction
+            bent[k] = 0.0
+        threshold = system.direction[last]
         by_thresholds = 0.0
         for edge in range(edges.start[user], edges.start[user + 1]):
-            i, j = edges.first[edge], edges.second[edge]
+            i, j = edges.first[edge] - first_slot, edges.second[edge] - first_slot
             margin = total[i] - total[j]
-            mt = curvature[edge, 1]
-            by_margin = curvature[edge, 0] * margin + mt * threshold
-            by_thresholds += mt * margin + curvature[edge, 2] * threshold
-            product[i] += by_margin
-            product[j] -= by_margin
-        stiffness, push = damping + bend[user, 0], bend[user, 1] * along
-        for slot in range(first_slot, last):
-            consensus_product[slots.coordinate[slot]] += product[slot]
-            product[slot] += stiffness * direction[slot] - push * pushed[slot]
-            along_product += direction[slot] * product[slot]
-        pull = stiffness * (threshold - consensus_direction[-1]) - push * pushed[last]
+            by_margin = mm[edge] * margin + mt[edge] * threshold
+            by_thresholds += mt[edge] * margin + tt[edge] * threshold
+            bent[i] += by_margin
+            bent[j] -= by_margin
+        stiffness, push = damping + system.bend[user, 0], 0.0
+        for k in range(n_scores):
+            slot = first_slot + k
+            consensus_product[slots.coordinate[slot]] += bent[k]
+            direction = system.direction[slot]
+            product = bent[k] + stiffness * direction
+            system.product[slot] = product
+            along_product += direction * product
+        if system.bend[user, 1] != 0.0:  # out of the consensus
+            along = -system.pushed[last] * consensus_direction[-1]
+            for slot in range(first_slot, last + 1):
+                along += system.pushed[slot] * system.direction[slot]
+            push = system.bend[user, 1] * along
+            for slot in range(first_slot, last):
+                system.product[slot] -= push * system.pushed[slot]
+                along_product -= push * system.pushed[slot] * system.direction[slot]
+        pull = stiffness * (threshold - consensus_direction[-1]) - push * system.pushed[last]
         consensus_product[-1] -= pull
-        if free[user]:
-            product[last] = by_thresholds + pull
-            along_product += threshold * product[last]
+        if system.free[user]:
+            system.product[last] = by_thresholds + pull
+            along_product += threshold * system.product[last]
     return along_product
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def conjugate_update(
-    slots,
-    begin,
-    end,
-    length,
-    direction,
-    product,
-    diagonal,
-    coupling,
-    solution,
-    residual,
-    consensus_coupled,
-):
+@loop
+def conjugate_update(slots, begin, end, length, system, consensus_coupled):
     total = 0.0
     consensus_coupled[:] = 0.0
     for slot in range(slots.start[begin], slots.start[end]):
-        solution[slot] += length * direction[slot]
-        left = residual[slot] - length * product[slot]
-        residual[slot] = left
-        scaled = left / diagonal[slot]
-        consensus_coupled[slots.coordinate[slot]] += coupling[slot] * scaled
+        system.solution[slot] += length * system.direction[slot]
+        left = system.residual[slot] - length * system.product[slot]
+        system.residual[slot] = left
+        scaled = left * system.inverse[slot]
+        consensus_coupled[slots.coordinate[slot]] += system.coupling[slot] * scaled
         total += left * scaled
     return total
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def eliminate_users(slots, begin, end, diagonal, coupling, eliminated):
-    eliminated[:] = 0.0
-    for slot in range(slots.start[begin], slots.start[end]):
-        taken = coupling[slot] * coupling[slot] / diagonal[slot]
-        eliminated[slots.coordinate[slot]] += taken
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def finish_step(slots, begin, end, pushed, ratio, kappa, dual, sparse, norms):
+@loop
+def finish_step(
+    slots, begin, end, origin, old_deviation, old_dual, length, bending,
+    deviation, dual, sparse, norms, deviation_rate, dual_rate, deviation_bend,
+):  # fmt: skip
+    ratio = origin.kappa * origin.step / origin.nu
     for user in range(begin, end):
         first_slot, stop = slots.start[user], slots.start[user + 1]
         square = 0.0
         for slot in range(first_slot, stop):
-            square += pushed[slot] * pushed[slot]
+            w = origin.dual[slot] + (origin.step / origin.nu) * deviation[slot]
+            dual[slot] = w
+            square += w * w
         norm = math.sqrt(square)
         factor, shrunk = 1.0, 0.0
         if norm > 1.0:
             factor = (1.0 + ratio / norm) / (1.0 + ratio)
-            shrunk = kappa * (1.0 - 1.0 / (factor * norm))
+            shrunk = origin.kappa * (1.0 - 1.0 / (factor * norm))
         norms[user] = factor * norm
         for slot in range(first_slot, stop):
-            dual[slot] = factor * pushed[slot]
+            dual[slot] *= factor
             sparse[slot] = shrunk * dual[slot]
+            rate = (deviation[slot] - old_deviation[slot]) / length
+            deviation_bend[slot] = bending * (rate - deviation_rate[slot])
+            deviation_rate[slot] = rate
+            dual_rate[slot] = (dual[slot] - old_dual[slot]) / length
+
+
+@loop
+def extrapolate(slots, begin, end, base, rate, bend, length, bending, out):
+    for slot in range(slots.start[begin], slots.start[end]):
+        out[slot] = base[slot] + length * rate[slot] + bending * bend[slot]
+
+
+@loop
+def squares(slots, begin, end, one, other):
+    off, size = 0.0, 0.0
+    for slot in range(slots.start[begin], slots.start[end]):
+        off += (one[slot] - other[slot]) ** 2
+        size += other[slot] ** 2
+    return off, size
+
+
+@loop
+def is_free(threshold, downhill, delta):
+    return downhill > 0.0 or (threshold > 2.0 * delta and threshold + downhill > delta)
+
+
+@loop
+def most_slots(slots, begin, end):
+    """Return the largest number of slots of one user."""
+    most = 0
+    for user in range(begin, end):
+        most = max(most, slots.start[user + 1] - slots.start[user])
+    return most
+
+
+# --- the implicit scheme, with all users in one block --------------------------------------------
+#
+# The twins of `solvers.newton`: a small study is solved without coming back to Python, which would
+# take as long as the loops and keep paths from running side by side.
+
+
+@loop
+def minimise(link, slots, edges, origin, has_ties, delta, enough, consensus, own, system):
+    gradient, diagonal = np.empty_like(consensus), np.empty_like(consensus)
+    value = evaluate(link, slots, edges, origin, consensus, own, system, gradient, diagonal)
+    n_evaluations, n_conjugate_steps = 1, 0
+    if not math.isfinite(value):
+        own[:] = np.nan
+        return consensus, own, n_evaluations, n_conjugate_steps
+    for _ in range(MOST_NEWTON_STEPS):
+        toward, slope, n_steps = newton_direction(
+            slots, edges, origin, delta, consensus, own, system, gradient, diagonal
+        )
+        n_conjugate_steps += n_steps
+        length = 1.0
+        while True:
+            trial = consensus + length * toward
+            trial[-1] = max(trial[-1], delta)
+            trial_own = own + length * system.solution
+            for user in range(len(slots.start) - 1):
+                last = slots.start[user + 1] - 1
+                lowest = delta + (0.1 * (own[last] - delta) if has_ties[user] else 0.0)
+                trial_own[last] = max(trial_own[last], lowest)
+            if length == 1.0 and relative(slots, consensus, own, trial, trial_own) <= enough:
+                return trial, trial_own, n_evaluations, n_conjugate_steps
+            n_evaluations += 1
+            trial_value = evaluate(
+                link, slots, edges, origin, trial, trial_own, system, gradient, diagonal
+            )
+            enough_gain = value - trial_value >= 1e-4 * length * slope
+            if enough_gain or slope <= 1e-10 * abs(value):
+                break
+            length *= 0.5
+            if length < SHORTEST_MOVE:
+                return consensus, own, n_evaluations, n_conjugate_steps
+        consensus, own, value = trial, trial_own, trial_value
+    return consensus, own, n_evaluations, n_conjugate_steps
+
+
+@loop
+def evaluate(link, slots, edges, origin, consensus, own, system, gradient, diagonal):
+    """Assemble the system of all users; return the objective, the consensus's part included."""
+    n_users = len(slots.start) - 1
+    value = assemble(
+        link, slots, edges, 0, n_users, consensus, own, origin, system, gradient, diagonal
+    )
+    damping = 1.0 / (origin.kappa * origin.step)
+    for k in range(len(consensus)):
+        moved = consensus[k] - origin.consensus[k]
+        value += 0.5 * damping * moved * moved
+        gradient[k] += damping * moved
+        diagonal[k] += damping
+    return value
+
+
+@loop
+def relative(slots, consensus, own, other_consensus, other_own):
+    """Return how far two points are apart, relative to the second."""
+    off, size = squares(slots, 0, len(slots.start) - 1, own, other_own)
+    of_users = math.sqrt(off) / (math.sqrt(size) + ERROR_FLOOR)
+    off, size = np.sum((consensus - other_consensus) ** 2), np.sum(other_consensus**2)
+    return max(of_users, 2.0 * math.sqrt(off) / (math.sqrt(size) + ERROR_FLOOR))
+
+
+@loop
+def newton_direction(slots, edges, origin, delta, consensus, own, system, gradient, diagonal):
+    n_users, width = len(slots.start) - 1, len(consensus)
+    damping = 1.0 / (origin.kappa * origin.step)
+    residual, of_users = -gradient, np.empty(width)
+    downhill = residual[-1] / diagonal[-1]
+    free = is_free(consensus[-1], downhill, delta)
+    eliminate_users(slots, 0, n_users, own, delta, system, of_users)
+    schur = diagonal - of_users
+    solution, direction, product = np.zeros(width), np.zeros(width), np.zeros(width)
+    if not free:
+        solution[-1] = downhill
+    length, momentum, slope, size, target, n_steps = 0.0, 0.0, 0.0, 0.0, 0.0, 0
+    while True:
+        residual -= length * product
+        new_size = conjugate_update(slots, 0, n_users, length, system, of_users)
+        left = residual - of_users
+        if not free:
+            left[-1] = 0.0
+        preconditioned = left / schur
+        new_size += np.sum(left * preconditioned)
+        if n_steps == 0:
+            target = CONJUGATE_ACCURACY**2 * new_size
+        else:
+            momentum = new_size / size
+        size = new_size
+        if not size > target or n_steps == MOST_CONJUGATE_STEPS:
+            return solution, slope, n_steps
+
+        direction = momentum * direction + preconditioned
+        along = curvature_product(
+            slots, edges, 0, n_users, system, damping,
+            preconditioned, direction, momentum, of_users,
+        )  # fmt: skip
+        product = of_users + damping * direction
+        if not free:
+            product[-1] = 0.0
+        along += np.sum(direction * product)
+        length = size / along
+        slope += length * size
+        solution += length * direction
+        n_steps += 1

@@ -11,11 +11,14 @@ Arrays named in a function's first line are changed in place.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
 from isplitlbi import metrics
 from isplitlbi.comparisons import Edges, Integers, Slots
+from isplitlbi.kernels import Origin, System
 from isplitlbi.links import Link
 
 Floats = NDArray[np.float64]
@@ -182,29 +185,15 @@ def assemble(
     end: int,
     consensus: Floats,
     own: Floats,
-    old_deviation: Floats,
-    old_dual: Floats,
-    step: float,
-    nu: float,
-    kappa: float,
-    gradient: Floats,
-    diagonal: Floats,
-    coupling: Floats,
-    curvature: Floats,
-    pushed: Floats,
-    bend: Floats,
-    total: Floats,
+    origin: Origin,
+    system: System,
     consensus_gradient: Floats,
     consensus_diagonal: Floats,
 ) -> float:
-    """Fill gradient and curvature of one step's objective; return its value.
+    """Fill the system with gradient and curvature of a step's objective; return its value.
 
     With W = Z_old + (step/nu) P and a = kappa step / nu, eliminating the new Z and Gamma leaves a
-    convex function of P whose gradient is (Z(W) - Z_old) / step. ``pushed`` receives W, ``bend``
-    the two coefficients of that function's second derivative, b0 I - b1 W W', and ``curvature`` the
-    second derivatives of every edge's loss (mm, mt, tt). ``diagonal`` and ``coupling`` are the
-    second derivatives of every slot with itself and with its place in the consensus. ``total`` is
-    room for what a margin is the difference of.
+    convex function of P whose gradient is (Z(W) - Z_old) / step.
     """
     first_edge, last_edge = edges.start[begin], edges.start[end]
     first_slot, last_slot = slots.start[begin], slots.start[end]
@@ -213,20 +202,19 @@ def assemble(
     thresholds = slots.start[begin + 1 : end + 1] - 1 - first_slot
     coordinate, n_slots = slots.coordinate[part], last_slot - first_slot
 
-    full = total[part]
-    full[:] = consensus[coordinate] + own[part]
-    full[thresholds] = own[part][thresholds]
+    total = consensus[coordinate] + own[part]
+    total[thresholds] = own[part][thresholds]
     i, j = edges.first[part_edges] - first_slot, edges.second[part_edges] - first_slot
     at = np.repeat(thresholds, n_edges)
     terms = link.vote_terms(
-        full[i] - full[j],
-        full[at],
+        total[i] - total[j],
+        total[at],
         edges.first_wins[part_edges],
         edges.ties[part_edges],
         edges.second_wins[part_edges],
     )
     loss, by_margin, by_threshold, mm, _, tt = terms
-    curvature[part_edges] = np.stack(terms[3:], axis=-1)
+    system.curvature[:, part_edges] = terms[3:]
 
     def scatter(first: Floats, second: Floats, threshold: Floats) -> Floats:
         return np.asarray(
@@ -240,38 +228,69 @@ def assemble(
 
     deviation = own[part].copy()
     deviation[thresholds] -= consensus[-1]
-    moved = deviation - old_deviation[part]
-    damping, a = 1.0 / (kappa * step), kappa * step / nu
-    w = old_dual[part] + (step / nu) * deviation
-    pushed[part] = w
-    groups = slots.start[begin:end] - first_slot
-    norm = np.sqrt(np.add.reduceat(w * w, groups))
+    moved = deviation - origin.deviation[part]
+    step, nu, kappa, damping = origin.step, origin.nu, origin.kappa, origin.damping
+    a = kappa * step / nu
+    w = origin.dual[part] + (step / nu) * deviation
+    system.pushed[part] = w
+    norm = np.sqrt(np.add.reduceat(w * w, slots.start[begin:end] - first_slot))
     out, safe = norm > 1.0, np.maximum(norm, 1.0)
     factor = np.where(out, (1.0 + a / safe) / (1.0 + a), 1.0)
-    bend[begin:end, 0] = factor / nu
-    bend[begin:end, 1] = np.where(out, a / (nu * (1.0 + a) * safe**3), 0.0)
+    bend = system.bend[begin:end]
+    bend[:, 0] = factor / nu
+    bend[:, 1] = np.where(out, a / (nu * (1.0 + a) * safe**3), 0.0)
     # The function itself, up to a constant, in a form that cancels no large terms.
     relief = 0.5 * kappa / (step * (1.0 + a)) * (safe - 1.0) ** 2
-    pull = (np.repeat(factor, sizes) * w - old_dual[part]) / step
+    pull = (np.repeat(factor, sizes) * w - origin.dual[part]) / step
     pull += damping * moved
-    stiffness = (
-        damping
-        + np.repeat(bend[begin:end, 0], sizes)
-        - np.repeat(bend[begin:end, 1], sizes) * w * w
-    )
+    stiffness = damping + np.repeat(bend[:, 0], sizes) - np.repeat(bend[:, 1], sizes) * w * w
 
-    gradient[part] = of_loss + pull
-    diagonal[part] = bend_of_loss + stiffness
+    system.residual[part] = -(of_loss + pull)
+    system.inverse[part] = 1.0 / (bend_of_loss + stiffness)
     # A threshold's own coordinate takes the votes; the consensus threshold meets them only
     # through the deviation.
     of_loss[thresholds] = -pull[thresholds]
     bend_of_loss[thresholds] = stiffness[thresholds]
-    coupling[part] = bend_of_loss
-    coupling[part][thresholds] *= -1.0
+    system.coupling[part] = bend_of_loss
+    system.coupling[part][thresholds] *= -1.0
     consensus_gradient[:] = np.bincount(coordinate, of_loss, len(consensus))
     consensus_diagonal[:] = np.bincount(coordinate, bend_of_loss, len(consensus))
     value = np.sum(loss) + 0.5 * damping * (moved @ moved)
     return float(value + 0.5 * (deviation @ deviation) / nu - np.sum(relief))
+
+
+def eliminate_users(
+    slots: Slots,
+    begin: int,
+    end: int,
+    own: Floats,
+    delta: float,
+    system: System,
+    eliminated: Floats,
+) -> None:
+    """Begin the solution; fill what eliminating every slot by itself takes from the consensus.
+
+    Thresholds that are not free go their own way.
+    """
+    part = slice(slots.start[begin], slots.start[end])
+    system.solution[part] = system.direction[part] = system.product[part] = 0.0
+    thresholds = slots.threshold[begin:end]
+    downhill = system.residual[thresholds] * system.inverse[thresholds]
+    free = is_free(own[thresholds], downhill, delta)
+    system.free[begin:end] = free
+    bound = thresholds[~free]
+    system.solution[bound] = downhill[~free]
+    system.residual[bound] = system.coupling[bound] = 0.0
+    taken = system.coupling[part] ** 2 * system.inverse[part]
+    eliminated[:] = np.bincount(slots.coordinate[part], taken, len(eliminated))
+
+
+def is_free(threshold: Any, downhill: Any, delta: float) -> Any:
+    """Tell whether a threshold is off its bound, given the step it would take by itself.
+
+    One near the bound, or on its way to it, would spoil the directions of the others.
+    """
+    return (downhill > 0.0) | ((threshold > 2.0 * delta) & (threshold + downhill > delta))
 
 
 def curvature_product(
@@ -279,26 +298,16 @@ def curvature_product(
     edges: Edges,
     begin: int,
     end: int,
-    curvature: Floats,
-    pushed: Floats,
-    bend: Floats,
+    system: System,
     damping: float,
-    free: NDArray[np.bool_],
-    diagonal: Floats,
-    coupling: Floats,
-    residual: Floats,
     consensus_preconditioned: Floats,
     consensus_direction: Floats,
     momentum: float,
-    direction: Floats,
-    total: Floats,
-    product: Floats,
     consensus_product: Floats,
 ) -> float:
     """Take the next conjugate direction and apply the curvature to it; return their product.
 
-    The direction is the preconditioned residual plus ``momentum`` times the last one. ``free``
-    tells which users' thresholds are off their bound.
+    The direction is the preconditioned residual plus ``momentum`` times the last one.
     """
     first_slot, last_slot = slots.start[begin], slots.start[end]
     part, part_edges = slice(first_slot, last_slot), slice(edges.start[begin], edges.start[end])
@@ -306,16 +315,15 @@ def curvature_product(
     thresholds = slots.start[begin + 1 : end + 1] - 1 - first_slot
     coordinate, n_slots = slots.coordinate[part], last_slot - first_slot
 
-    left = residual[part] - coupling[part] * consensus_preconditioned[coordinate]
-    direction[part] = left / diagonal[part] + momentum * direction[part]
-    d = direction[part]
-    full = total[part]
-    full[:] = consensus_direction[coordinate] + d
-    full[thresholds] = d[thresholds]
+    left = system.residual[part] - system.coupling[part] * consensus_preconditioned[coordinate]
+    d = left * system.inverse[part] + momentum * system.direction[part]
+    system.direction[part] = d
+    total = consensus_direction[coordinate] + d
+    total[thresholds] = d[thresholds]
     i, j = edges.first[part_edges] - first_slot, edges.second[part_edges] - first_slot
     at = np.repeat(thresholds, n_edges)
-    mm, mt, tt = curvature[part_edges].T
-    margin, threshold = full[i] - full[j], full[at]
+    mm, mt, tt = system.curvature[:, part_edges]
+    margin, threshold = total[i] - total[j], total[at]
     by_margin, by_threshold = mm * margin + mt * threshold, mt * margin + tt * threshold
     of_loss = (
         np.bincount(i, by_margin, n_slots)
@@ -324,29 +332,20 @@ def curvature_product(
     )
     deviation = d.copy()
     deviation[thresholds] -= consensus_direction[-1]
-    w = pushed[part]
+    w, bend = system.pushed[part], system.bend[begin:end]
     along = np.add.reduceat(w * deviation, slots.start[begin:end] - first_slot)
-    pull = (damping + np.repeat(bend[begin:end, 0], sizes)) * deviation
-    pull -= np.repeat(bend[begin:end, 1] * along, sizes) * w
-    product[part] = of_loss + pull
-    product[part][thresholds] *= free[begin:end]
+    pull = (damping + np.repeat(bend[:, 0], sizes)) * deviation
+    pull -= np.repeat(bend[:, 1] * along, sizes) * w
+    product = of_loss + pull
+    product[thresholds] *= system.free[begin:end]
+    system.product[part] = product
     of_loss[thresholds] = -pull[thresholds]
     consensus_product[:] = np.bincount(coordinate, of_loss, len(consensus_product))
-    return float(d @ product[part])
+    return float(d @ product)
 
 
 def conjugate_update(
-    slots: Slots,
-    begin: int,
-    end: int,
-    length: float,
-    direction: Floats,
-    product: Floats,
-    diagonal: Floats,
-    coupling: Floats,
-    solution: Floats,
-    residual: Floats,
-    consensus_coupled: Floats,
+    slots: Slots, begin: int, end: int, length: float, system: System, consensus_coupled: Floats
 ) -> float:
     """Move along the direction by a length.
 
@@ -354,36 +353,72 @@ def conjugate_update(
     and returns the sum of residual^2 / diagonal: what the preconditioner needs.
     """
     part = slice(slots.start[begin], slots.start[end])
-    solution[part] += length * direction[part]
-    residual[part] -= length * product[part]
-    scaled = residual[part] / diagonal[part]
+    system.solution[part] += length * system.direction[part]
+    system.residual[part] -= length * system.product[part]
+    scaled = system.residual[part] * system.inverse[part]
     consensus_coupled[:] = np.bincount(
-        slots.coordinate[part], coupling[part] * scaled, len(consensus_coupled)
+        slots.coordinate[part], system.coupling[part] * scaled, len(consensus_coupled)
     )
-    return float(residual[part] @ scaled)
-
-
-def eliminate_users(
-    slots: Slots, begin: int, end: int, diagonal: Floats, coupling: Floats, eliminated: Floats
-) -> None:
-    """Fill what eliminating every user's slots, each by itself, takes from the consensus."""
-    part = slice(slots.start[begin], slots.start[end])
-    taken = coupling[part] ** 2 / diagonal[part]
-    eliminated[:] = np.bincount(slots.coordinate[part], taken, len(eliminated))
+    return float(system.residual[part] @ scaled)
 
 
 def finish_step(
-    slots: Slots, begin: int, end: int, pushed: Floats, ratio: float, kappa: float,
-    dual: Floats, sparse: Floats, norms: Floats,
-) -> None:  # fmt: skip
-    """Fill the new Z and Gamma from W, and the norms of Z; ``ratio`` is kappa step / nu."""
+    slots: Slots,
+    begin: int,
+    end: int,
+    origin: Origin,
+    old_deviation: Floats,
+    old_dual: Floats,
+    length: float,
+    bending: float,
+    deviation: Floats,
+    dual: Floats,
+    sparse: Floats,
+    norms: Floats,
+    deviation_rate: Floats,
+    dual_rate: Floats,
+    deviation_bend: Floats,
+) -> None:
+    """Fill the new Z and Gamma at the end of a step, the norms of Z, and the rates of change.
+
+    ``length`` is that of the step, ``bending`` what turns a change of rates into their bend.
+    """
     part = slice(slots.start[begin], slots.start[end])
     sizes = np.diff(slots.start[begin : end + 1])
-    w = pushed[part]
+    w = origin.dual[part] + (origin.step / origin.nu) * deviation[part]
     norm = np.sqrt(np.add.reduceat(w * w, slots.start[begin:end] - part.start))
+    ratio = origin.kappa * origin.step / origin.nu
     out, safe = norm > 1.0, np.maximum(norm, 1.0)
     factor = np.where(out, (1.0 + ratio / safe) / (1.0 + ratio), 1.0)
     norms[begin:end] = factor * norm
     dual[part] = np.repeat(factor, sizes) * w
-    shrunk = np.where(out, kappa * (1.0 - 1.0 / np.maximum(norms[begin:end], 1.0)), 0.0)
+    shrunk = np.where(out, origin.kappa * (1.0 - 1.0 / np.maximum(norms[begin:end], 1.0)), 0.0)
     sparse[part] = np.repeat(shrunk, sizes) * dual[part]
+    rate = (deviation[part] - old_deviation[part]) / length
+    deviation_bend[part] = bending * (rate - deviation_rate[part])
+    deviation_rate[part] = rate
+    dual_rate[part] = (dual[part] - old_dual[part]) / length
+
+
+def extrapolate(
+    slots: Slots,
+    begin: int,
+    end: int,
+    base: Floats,
+    rate: Floats,
+    bend: Floats,
+    length: float,
+    bending: float,
+    out: Floats,
+) -> None:
+    """Fill out = base + length * rate + bending * bend."""
+    part = slice(slots.start[begin], slots.start[end])
+    out[part] = base[part] + length * rate[part] + bending * bend[part]
+
+
+def squares(slots: Slots, begin: int, end: int, one: Floats, other: Floats) -> tuple[float, float]:
+    """Return the squared norms of a difference and of its second part."""
+    part = slice(slots.start[begin], slots.start[end])
+    apart = one[part] - other[part]
+    # Not BLAS, whose threads may change the last bits, and wait for each other.
+    return float(np.sum(apart * apart)), float(np.sum(other[part] * other[part]))

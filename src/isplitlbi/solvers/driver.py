@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
+from copy import deepcopy
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from threading import Lock
@@ -61,7 +62,7 @@ class Dynamics:
 
 @dataclass(frozen=True)
 class Momentum:
-    """What an adaptive scheme remembers of its last steps; never changed, only replaced.
+    """What an adaptive scheme remembers of its last steps.
 
     Rates are differences over the last step; bends are second divided differences.
     """
@@ -116,7 +117,7 @@ class State:
             self.dual_norm.copy(),
             self.entry_times.copy(),
             self.n_steps,
-            self.momentum,
+            deepcopy(self.momentum),
         )
 
     def toward(self, later: State, time: float, slots: Slots) -> State:
@@ -176,7 +177,12 @@ class Scheme(Protocol):
     def max_steps(self) -> int:
         """Number of steps after which a path is given up."""
 
-    def prepare(self, votes: Comparisons, link: Link, dynamics: Dynamics, loops: Any) -> Stepper:
+    def rough(self) -> Scheme:
+        """Return settings for paths that only score held-out votes."""
+
+    def prepare(
+        self, votes: Comparisons, link: Link, dynamics: Dynamics, machine: Machine
+    ) -> Stepper:
         """Return a stepper for these votes."""
 
 
@@ -191,20 +197,31 @@ class Progress(NamedTuple):
     users_out: int
 
 
+class Stopped(Exception):
+    """Raised in paths that are no longer wanted."""
+
+
 class Reporter:
     """Tells of several paths, one after another or side by side, as of one piece of work."""
 
     def __init__(self, n_paths: int, tell: Callable[[Progress], None] | None) -> None:
         self._n_paths, self._tell = n_paths, tell
         self._done, self._lock = 0.0, Lock()
+        self._stopped = False
 
     def advance(self, share: float, state: State) -> None:
         """Add a share of one path to the work done."""
+        if self._stopped:
+            raise Stopped
         if self._tell is not None:
             with self._lock:
                 self._done += share / self._n_paths
                 out = int(np.isfinite(state.entry_times).sum())
                 self._tell(Progress(min(self._done, 1.0), state.time, out))
+
+    def stop(self) -> None:
+        """Let every path end at its next requested time."""
+        self._stopped = True
 
 
 def follow(

@@ -46,6 +46,10 @@ class Explicit:
         if self.max_steps < 1:
             raise ValueError(f"max_steps is {self.max_steps}; it must be at least 1.")
 
+    def rough(self) -> Explicit:
+        """Return settings for paths that only score held-out votes: the same."""
+        return self
+
     def prepare(
         self, votes: Comparisons, link: Link, dynamics: Dynamics, machine: Machine
     ) -> _ExplicitStepper:
