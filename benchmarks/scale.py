@@ -5,8 +5,9 @@ upside down. Each size is fitted in a process of its own: votes are indexed, tim
 path followed by the implicit scheme without keeping snapshots, on all cores. Compiling comes
 before. Memory is the peak of the process above what it held just before the votes were indexed,
 the integer columns included. An edge is visited by every evaluation of the objective and by every
-product with its curvature; the time of a visit is that of the whole path over the number of
-visits, beside a plain loop over the same arrays that reads what belongs to an edge and sums it.
+product with its curvature; the time of a visit is that of the whole path, all work in between
+included, over the number of visits. Beside it stands a plain loop that reads the arrays of such a
+product once, and once those of the update that belongs to it, and sums them up.
 Both are processor time over all threads, which other programs on the machine disturb least.
 
     python benchmarks/scale.py                1e4 to 1e7 votes
@@ -29,7 +30,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from isplitlbi import Comparisons, RegularizationPath
-from isplitlbi.comparisons import Edges
+from isplitlbi.kernels import System
 from isplitlbi.links import Logistic
 from isplitlbi.solvers import Dynamics, Implicit, default_times, follow
 from isplitlbi.solvers.blocks import Blocks, available_threads
@@ -72,51 +73,40 @@ def draw(n_votes: int) -> Columns:
 # --- one size, in a process of its own -----------------------------------------------------
 
 
-class CountingScheme(Implicit):
-    """The implicit scheme, watched: how often is every edge visited?"""
+class WatchedScheme(Implicit):
+    """The implicit scheme, which gives its stepper away: it counts the visits."""
 
     def prepare(self, *arguments: Any) -> Any:
         stepper = super().prepare(*arguments)
-        assemble = stepper._assemble
         object.__setattr__(self, "stepper", stepper)
-        object.__setattr__(self, "evaluations", 0)
-
-        def counted(*point: Any) -> Any:
-            object.__setattr__(self, "evaluations", self.evaluations + 1)
-            return assemble(*point)
-
-        stepper._assemble = counted
         return stepper
 
 
-@njit(nogil=True)
-def stream(
-    begin: int,
-    end: int,
-    first: Any,
-    second: Any,
-    first_wins: Any,
-    ties: Any,
-    second_wins: Any,
-    curvature: Any,
-) -> float:
+@njit(nogil=True, fastmath=True)
+def stream(slots: Any, edges: Any, system: Any, begin: int, end: int) -> float:
+    """Read what a product with the curvature and an update read, once each."""
     total = 0.0
-    for edge in range(begin, end):
-        total += (first[edge] + second[edge]) + (
-            (first_wins[edge] + ties[edge] + second_wins[edge])
-            + (curvature[edge, 0] + curvature[edge, 1] + curvature[edge, 2])
-        )
+    for edge in range(edges.start[begin], edges.start[end]):
+        total += edges.first[edge] + edges.second[edge]
+        total += system.curvature[0, edge] + system.curvature[1, edge] + system.curvature[2, edge]
+    for slot in range(slots.start[begin], slots.start[end]):
+        total += slots.coordinate[slot] + system.residual[slot] + system.coupling[slot]
+        total += system.inverse[slot] + system.direction[slot]
+    for slot in range(slots.start[begin], slots.start[end]):
+        total += slots.coordinate[slot] + system.residual[slot] + system.coupling[slot]
+        total += system.inverse[slot] + system.direction[slot]
+        total += system.product[slot] + system.solution[slot]
     return total
 
 
-def streaming_seconds(votes: Comparisons, edges: Edges, n_threads: int) -> float:
-    """Time a plain pass over the edges, the mean of many, on as many threads as the path."""
-    start, *columns = edges
-    curvature = np.ones((len(edges.first), 3))
-    blocks = Blocks(votes, n_threads)
+def streaming_seconds(votes: Comparisons, system: System, n_threads: int) -> float:
+    """Time a plain pass, the mean of many, on as many threads as the path."""
+    slots, edges, blocks = votes.slots, votes.edges, Blocks(votes, n_threads)
+    for array in system:
+        array[:] = 1
 
     def sweep() -> None:
-        blocks.run(lambda _, begin, end: stream(start[begin], start[end], *columns, curvature))
+        blocks.run(lambda _, begin, end: stream(slots, edges, system, begin, end))
 
     sweep()  # compiles
     begun, n_sweeps = process_time(), 0
@@ -145,14 +135,15 @@ def measure(n_votes: int, n_threads: int) -> dict[str, float]:
     votes = Comparisons.from_arrays(*columns)
     edges = votes.edges
     indexed = perf_counter()
-    times = default_times(votes, LINK, DYNAMICS, n_times=N_TIMES)
+    times = default_times(votes, LINK, DYNAMICS, n_times=N_TIMES, n_threads=n_threads)
     looked = perf_counter()
-    scheme = CountingScheme()
+    scheme = WatchedScheme()
     busy = process_time()
     path = follow(votes, LINK, DYNAMICS, scheme, times, keep=False, n_threads=n_threads)
     followed, busy = perf_counter(), process_time() - busy
     most = peak()
-    visits = (scheme.evaluations + scheme.stepper.conjugate_steps) * len(edges.first)
+    stepper = scheme.stepper
+    visits = (stepper.evaluations + stepper.conjugate_steps) * len(edges.first)
     return {
         "votes": n_votes,
         "users": votes.n_users,
@@ -166,12 +157,12 @@ def measure(n_votes: int, n_threads: int) -> dict[str, float]:
         "sweeps": visits / len(edges.first),
         "bytes": (most - before) / n_votes,
         "visit": busy / visits * 1e9,
-        "pass": streaming_seconds(votes, edges, n_threads) / len(edges.first) * 1e9,
+        "pass": streaming_seconds(votes, stepper.system, n_threads) / len(edges.first) * 1e9,
     }
 
 
 def fit(votes: Comparisons, n_threads: int, *, keep: bool = False) -> RegularizationPath:
-    times = default_times(votes, LINK, DYNAMICS, n_times=N_TIMES)
+    times = default_times(votes, LINK, DYNAMICS, n_times=N_TIMES, n_threads=n_threads)
     return follow(votes, LINK, DYNAMICS, Implicit(), times, keep=keep, n_threads=n_threads)
 
 

@@ -255,7 +255,8 @@ class ISplitLBI(ClassifierMixin, BaseEstimator):
 
     def _times(self, votes: Comparisons, dynamics: Dynamics) -> Floats:
         if self.times is None:
-            return default_times(votes, link_named(self.link), dynamics, backend=self.backend)
+            link, n_threads = link_named(self.link), self._threads()
+            return default_times(votes, link, dynamics, n_threads=n_threads, backend=self.backend)
         return np.asarray(self.times, dtype=np.float64)
 
     def _scheme(self) -> Scheme:

@@ -109,13 +109,16 @@ def select(
     folds = _folds(votes, n_folds, rng)
     curves = []
     for dynamics in candidates:
-        grid = default_times(votes, link, dynamics, backend=backend) if times is None else times
+        if times is None:
+            grid = default_times(votes, link, dynamics, n_threads=n_jobs, backend=backend)
+        else:
+            grid = np.asarray(times, dtype=np.float64)
         scores = {
             estimate: {scoring: np.empty((len(folds), len(grid))) for scoring in SCORINGS}
             for estimate in ESTIMATES
         }
         weight = np.array([_weight(held_out) for _, held_out in folds])
-        curves.append(Curves(dynamics, np.asarray(grid, dtype=np.float64), weight, scores))
+        curves.append(Curves(dynamics, grid, weight, scores))
 
     def follow_fold(curve: Curves, fold: int) -> None:
         training, held_out = folds[fold]

@@ -220,7 +220,7 @@ def assemble(
     consensus_diagonal,
 ):
     step, nu, kappa = origin.step, origin.nu, origin.kappa
-    damping, ratio = 1.0 / (kappa * step), kappa * step / nu
+    damping, ratio, per_step = 1.0 / (kappa * step), kappa * step / nu, 1.0 / step
     consensus_gradient[:] = 0.0
     consensus_diagonal[:] = 0.0
     most = most_slots(slots, begin, end)
@@ -262,9 +262,11 @@ def assemble(
                 system.curvature[1, edge] = chunk[k + 8 * CHUNK]
                 system.curvature[2, edge] = chunk[k + 9 * CHUNK]
 
+        # From here on, what the deviations themselves cost; a threshold's is from the consensus's.
+        own[last] -= consensus[-1]
         square, deviation_square, moved_square = 0.0, 0.0, 0.0
         for slot in range(first_slot, last + 1):
-            deviation = own[slot] - (consensus[-1] if slot == last else 0.0)
+            deviation = own[slot]
             w = origin.dual[slot] + (step / nu) * deviation
             moved = deviation - origin.deviation[slot]
             system.pushed[slot] = w
@@ -284,21 +286,22 @@ def assemble(
         for k in range(n_scores + 1):
             slot = first_slot + k
             w = system.pushed[slot]
-            deviation = own[slot] - (consensus[-1] if slot == last else 0.0)
-            pull = (factor * w - origin.dual[slot]) / step
-            pull += damping * (deviation - origin.deviation[slot])
+            pull = (factor * w - origin.dual[slot]) * per_step
+            pull += damping * (own[slot] - origin.deviation[slot])
             stiffness = damping + first - second * w * w
             system.residual[slot] = -(slope[k] + pull)
             system.inverse[slot] = 1.0 / (bent[k] + stiffness)
-            if slot == last:
-                consensus_gradient[-1] -= pull
-                consensus_diagonal[-1] += stiffness
-                system.coupling[slot] = -stiffness
-            else:
-                coordinate = slots.coordinate[slot]
-                consensus_gradient[coordinate] += slope[k]
-                consensus_diagonal[coordinate] += bent[k]
-                system.coupling[slot] = bent[k]
+            system.coupling[slot] = bent[k]
+        for k in range(n_scores):
+            coordinate = slots.coordinate[first_slot + k]
+            consensus_gradient[coordinate] += slope[k]
+            consensus_diagonal[coordinate] += bent[k]
+        # A threshold's own coordinate takes the votes; the consensus meets it through the pull.
+        own[last] = threshold
+        consensus_gradient[-1] += system.residual[last] + slope[n_scores]
+        stiffness = damping + first - second * system.pushed[last] ** 2
+        consensus_diagonal[-1] += stiffness
+        system.coupling[last] = -stiffness
     return value
 
 
@@ -464,9 +467,11 @@ def most_slots(slots, begin, end):
 
 @loop
 def minimise(link, slots, edges, origin, has_ties, delta, enough, consensus, own, system):
+    n_users = len(slots.start) - 1
     gradient, diagonal = np.empty_like(consensus), np.empty_like(consensus)
     value = evaluate(link, slots, edges, origin, consensus, own, system, gradient, diagonal)
     n_evaluations, n_conjugate_steps = 1, 0
+    trial, trial_own = np.empty_like(consensus), np.empty_like(own)
     if not math.isfinite(value):
         own[:] = np.nan
         return consensus, own, n_evaluations, n_conjugate_steps
@@ -477,10 +482,10 @@ def minimise(link, slots, edges, origin, has_ties, delta, enough, consensus, own
         n_conjugate_steps += n_steps
         length = 1.0
         while True:
-            trial = consensus + length * toward
+            trial[:] = consensus + length * toward
             trial[-1] = max(trial[-1], delta)
-            trial_own = own + length * system.solution
-            for user in range(len(slots.start) - 1):
+            extrapolate(slots, 0, n_users, own, system.solution, own, length, 0.0, trial_own)
+            for user in range(n_users):
                 last = slots.start[user + 1] - 1
                 lowest = delta + (0.1 * (own[last] - delta) if has_ties[user] else 0.0)
                 trial_own[last] = max(trial_own[last], lowest)
@@ -496,7 +501,9 @@ def minimise(link, slots, edges, origin, has_ties, delta, enough, consensus, own
             length *= 0.5
             if length < SHORTEST_MOVE:
                 return consensus, own, n_evaluations, n_conjugate_steps
-        consensus, own, value = trial, trial_own, trial_value
+        consensus, trial = trial, consensus
+        own, trial_own = trial_own, own
+        value = trial_value
     return consensus, own, n_evaluations, n_conjugate_steps
 
 

@@ -16,7 +16,7 @@ from isplitlbi.comparisons import Comparisons
 Floats = NDArray[np.float64]
 
 # Large enough to hide the cost of handing a block to a thread, small enough to share the work out.
-EDGES_PER_BLOCK = 1 << 15
+EDGES_PER_BLOCK = 1 << 14
 MOST_BLOCKS = 64
 
 
@@ -38,8 +38,8 @@ class Blocks:
         cuts = np.searchsorted(ends, ends[-1] * np.arange(1, n_blocks) / n_blocks) + 1
         bounds = np.unique(np.concatenate([[0], cuts, [votes.n_users]])).tolist()
         self.ranges = list(pairwise(bounds))
-        n_threads = min(n_threads, len(self.ranges))
-        self._pool = ThreadPoolExecutor(n_threads) if n_threads > 1 else None
+        self._n_others = min(n_threads, len(self.ranges)) - 1
+        self._pool = ThreadPoolExecutor(self._n_others) if self._n_others > 0 else None
 
     def __len__(self) -> int:
         return len(self.ranges)
@@ -48,5 +48,15 @@ class Blocks:
         """Call ``work(block, begin, end)`` for every block; return the results in order."""
         if self._pool is None:
             return [work(block, *users) for block, users in enumerate(self.ranges)]
-        tasks = [self._pool.submit(work, block, *users) for block, users in enumerate(self.ranges)]
-        return [task.result() for task in tasks]
+        results: list[Any] = [None] * len(self.ranges)
+        left = iter(list(enumerate(self.ranges)))  # each thread takes the next one
+
+        def take() -> None:
+            for block, users in left:
+                results[block] = work(block, *users)
+
+        others = [self._pool.submit(take) for _ in range(self._n_others)]
+        take()
+        for other in others:
+            other.result()
+        return results

@@ -128,16 +128,20 @@ class State:
         share = (time - self.time) / (later.time - self.time)
 
         def between(one: Floats, other: Floats) -> Floats:
-            return (1.0 - share) * one + share * other
+            result = other - one  # in place from here on: these arrays may be large
+            result *= share
+            result += one
+            return result
 
         norm = between(self.dual_norm, later.dual_norm)
-        out = np.repeat(norm > 1.0, np.diff(slots.start))
+        sparse = between(self.sparse, later.sparse)
+        sparse[np.repeat(norm <= 1.0, np.diff(slots.start))] = 0.0
         return State(
             time,
             between(self.consensus, later.consensus),
             between(self.deviation, later.deviation),
             between(self.dual, later.dual),
-            np.where(out, between(self.sparse, later.sparse), 0.0),
+            sparse,
             norm,
             np.where(later.entry_times <= time, later.entry_times, np.inf),
             later.n_steps,
@@ -280,6 +284,7 @@ def follow(
             observe(index, here)
         if reporter is not None:
             reporter.advance(1.0 / len(wanted), here)
+        del here  # frees its arrays before the next step needs some
 
     return RegularizationPath(
         slots=votes.slots,

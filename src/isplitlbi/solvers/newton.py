@@ -83,6 +83,7 @@ def minimise(
 
     value, gradient, diagonal = evaluate(consensus, own)
     n_evaluations, n_conjugate_steps = 1, 0
+    trial_own = np.empty_like(own)
     if not np.isfinite(value):
         own[:] = np.nan
         return consensus, own, n_evaluations, n_conjugate_steps
@@ -96,7 +97,6 @@ def minimise(
         while True:
             trial = consensus + length * toward
             trial[-1] = max(trial[-1], delta)
-            trial_own = np.empty_like(own)
             blocks.run(move)
             trial_own[thresholds] = bounded(trial_own[thresholds], own[thresholds], has_ties, delta)
             if length == 1.0:
@@ -112,7 +112,7 @@ def minimise(
             length *= 0.5
             if length < SHORTEST_MOVE:
                 return consensus, own, n_evaluations, n_conjugate_steps
-        consensus, own, value = trial, trial_own, trial_value
+        consensus, own, trial_own, value = trial, trial_own, own, trial_value
     return consensus, own, n_evaluations, n_conjugate_steps
 
 

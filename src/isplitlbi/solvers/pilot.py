@@ -68,6 +68,7 @@ def fit_before_entries(
     votes: Comparisons,
     link: Link,
     dynamics: Dynamics,
+    n_threads: int = 1,
     backend: str | None = None,
     tol: float = 1e-4,
 ) -> tuple[Floats, Floats]:
@@ -78,7 +79,7 @@ def fit_before_entries(
     """
     step = 1e-6 * dynamics.nu
     undamped = Dynamics(dynamics.nu, UNDAMPED / step, dynamics.delta)
-    machine = Machine(kernels.backend(backend), n_threads=1)
+    machine = Machine(kernels.backend(backend), n_threads)
     state = State.initial(votes.slots, votes.n_items, dynamics.delta)
     Implicit(tol).prepare(votes, link, undamped, machine).step(state, step / FIRST_STEP, np.inf)
     return state.consensus, state.deviation
@@ -89,6 +90,7 @@ def default_times(
     link: Link,
     dynamics: Dynamics,
     n_times: int = 60,
+    n_threads: int = 1,
     backend: str | None = None,
 ) -> Floats:
     """Return geometric times from before the first entry to well past the last useful one.
@@ -98,7 +100,7 @@ def default_times(
     Users who say little that is their own leave very late, and waiting for them teaches nothing:
     the range ends at a multiple of the time by which nine in ten of the active users have left.
     """
-    _, deviation = fit_before_entries(votes, link, dynamics, backend)
+    _, deviation = fit_before_entries(votes, link, dynamics, n_threads, backend)
     norm = np.sqrt(np.add.reduceat(deviation**2, votes.slots.start[:-1]))
     residual = norm[votes.votes_per_user > 0] / dynamics.nu
     entry = 1.0 / np.maximum(residual, SMALLEST_RESIDUAL)
