@@ -36,7 +36,7 @@ from isplitlbi.solvers.driver import Machine
 
 LINK = Logistic()
 ALLOWED_P, ALLOWED_C = 0.01, 0.005
-SCALES = (4.0, 3.0, 2.0, 1.0, 0.5)
+SCALES = (8.0, 6.0, 5.0, 4.0, 3.0, 2.0, 1.0, 0.5)
 TRUTH = Implicit(tol=Implicit().tol / 1000.0)  # third order: a thousandth is ten times the steps
 
 

@@ -215,7 +215,7 @@ def test_fitted_attributes_are_as_documented(model, votes):
     assert isinstance(model.threshold_, float)
     assert model.threshold_ >= model.delta
     assert model.entry_times_.shape == (votes.n_users,)
-    assert (model.nu_, model.kappa_) == (1.0, 5.0)
+    assert (model.nu_, model.kappa_) == (model.nu, model.kappa)
     assert model.time_ == model.selection_.time
     assert model.time_ in TIMES
     assert isinstance(model.path_, RegularizationPath)

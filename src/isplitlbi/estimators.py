@@ -31,6 +31,7 @@ from isplitlbi.selection import (
     select,
 )
 from isplitlbi.solvers import (
+    Checkpoints,
     Dynamics,
     Explicit,
     Implicit,
@@ -39,6 +40,7 @@ from isplitlbi.solvers import (
     Scheme,
     available_threads,
     default_times,
+    fingerprint,
     follow,
 )
 from isplitlbi.vocabulary import Vocabulary, as_series, first_of, show
@@ -53,7 +55,7 @@ class ISplitLBI(ClassifierMixin, BaseEstimator):
 
     Parameters
     ----------
-    nu, kappa : float or list of float, default 1 and 100
+    nu, kappa : float or list of float, default 0.3 and 30
         Variance of the weak deviations and damping of the path (see `Dynamics`). Given lists, the
         best pair is chosen by the same cross-validation as the time.
     link : {"logistic", "probit", "uniform"} or Link, default "logistic"
@@ -115,8 +117,8 @@ class ISplitLBI(ClassifierMixin, BaseEstimator):
     def __init__(
         self,
         *,
-        nu: float | Sequence[float] = 1.0,
-        kappa: float | Sequence[float] = 100.0,
+        nu: float | Sequence[float] = 0.3,
+        kappa: float | Sequence[float] = 30.0,
         link: str | Link = "logistic",
         rule: Rule = "map",
         times: Sequence[float] | None = None,
@@ -153,6 +155,8 @@ class ISplitLBI(ClassifierMixin, BaseEstimator):
         y: Any = None,
         sample_weight: ArrayLike | None = None,
         progress: Callable[[Progress], None] | None = None,
+        checkpoints: str | Path | None = None,
+        checkpoint_every: float = 10.0,
     ) -> Self:
         """Fit the path and choose where to stop on it.
 
@@ -166,6 +170,11 @@ class ISplitLBI(ClassifierMixin, BaseEstimator):
         progress
             Called now and then with the share of the work done, the time on the path, and the
             number of users who have left the consensus.
+        checkpoints
+            Folder in which the state of a long fit is kept. A fit of the same votes with the same
+            settings that was interrupted goes on from there, and gives the same model.
+        checkpoint_every
+            Seconds between two writings, at least.
         """
         votes = _as_votes(X, y, sample_weight)
         candidates = self._candidates()
@@ -175,19 +184,32 @@ class ISplitLBI(ClassifierMixin, BaseEstimator):
         ):
             if value not in allowed:
                 raise ValueError(f"{name} {value!r} is not one of {', '.join(allowed)}.")
+        kept = None
+        if checkpoints is not None:
+            kept = Checkpoints(Path(checkpoints), self._identity(votes), checkpoint_every)
         if self.time is None:
             reporter = Reporter(1 + len(candidates) * self.n_folds, progress)
-            selection, path = self._cross_validate(votes, candidates, reporter)
+            selection, path = self._cross_validate(votes, candidates, reporter, kept)
             dynamics, stop = selection.dynamics, selection.time
         elif len(candidates) > 1:
             raise ValueError("several nu or kappa need cross-validation: leave time unset.")
         else:
             selection, dynamics, stop = None, candidates[0], float(self.time)
             times = np.union1d(self._times(votes, dynamics), [stop])
-            path = self._path(votes, dynamics, times, Reporter(1, progress), self._threads())
+            path = self._path(votes, dynamics, times, Reporter(1, progress), kept, self._threads())
         if path.ending is not Ending.COMPLETE:
             raise PathFailed(path.ending.value)
+        return self._adopt(votes, selection, path, dynamics, stop)
 
+    def _adopt(
+        self,
+        votes: Comparisons,
+        selection: Selection | None,
+        path: RegularizationPath,
+        dynamics: Dynamics,
+        stop: float,
+    ) -> Self:
+        """Take over what was fitted."""
         self.votes_, self.selection_, self.path_ = votes, selection, path
         self.users_, self.items_ = votes.users, votes.items
         self.link_ = link_named(self.link)
@@ -202,7 +224,11 @@ class ISplitLBI(ClassifierMixin, BaseEstimator):
         return self
 
     def _cross_validate(
-        self, votes: Comparisons, candidates: list[Dynamics], reporter: Reporter
+        self,
+        votes: Comparisons,
+        candidates: list[Dynamics],
+        reporter: Reporter,
+        kept: Checkpoints | None,
     ) -> tuple[Selection, RegularizationPath]:
         """Choose the time and, among several candidates, nu and kappa; follow the whole path."""
         n_threads = self._threads()
@@ -217,19 +243,20 @@ class ISplitLBI(ClassifierMixin, BaseEstimator):
             rule=self.rule,
             rng=self.random_state,
             n_jobs=n_threads,
+            checkpoints=kept,
             reporter=reporter,
             backend=self.backend,
         )
         if len(candidates) > 1:
             selection = choose(times=self.times)
-            times = selection.chosen.times
-            return selection, self._path(votes, selection.dynamics, times, reporter, n_threads)
+            dynamics, times = selection.dynamics, selection.chosen.times
+            return selection, self._path(votes, dynamics, times, reporter, kept, n_threads)
         # The time will be one of these, so that the whole path need not wait for the folds.
         times = self._times(votes, candidates[0])
         paths: list[RegularizationPath] = []
 
         def follow_whole() -> None:
-            paths.append(self._path(votes, candidates[0], times, reporter, n_threads=1))
+            paths.append(self._path(votes, candidates[0], times, reporter, kept, n_threads=1))
 
         return choose(times=times, alongside=[follow_whole]), paths[0]
 
@@ -239,6 +266,7 @@ class ISplitLBI(ClassifierMixin, BaseEstimator):
         dynamics: Dynamics,
         times: Floats,
         reporter: Reporter,
+        kept: Checkpoints | None,
         n_threads: int,
     ) -> RegularizationPath:
         return follow(
@@ -248,6 +276,7 @@ class ISplitLBI(ClassifierMixin, BaseEstimator):
             self._scheme(),
             times,
             keep=True if self.snapshots is None else self.snapshots,
+            checkpoint=None if kept is None else kept.of("path"),
             reporter=reporter,
             n_threads=n_threads,
             backend=self.backend,
@@ -258,6 +287,18 @@ class ISplitLBI(ClassifierMixin, BaseEstimator):
             link, n_threads = link_named(self.link), self._threads()
             return default_times(votes, link, dynamics, n_threads=n_threads, backend=self.backend)
         return np.asarray(self.times, dtype=np.float64)
+
+    def _identity(self, votes: Comparisons) -> dict[str, Any]:
+        """Return all that decides the result."""
+        if self.random_state is None:
+            raise ValueError("checkpoints need a random_state, or the folds would be others.")
+        settings = {
+            name: np.asarray(value).tolist() if name in ("nu", "kappa", "times") else value
+            for name, value in self.get_params().items()
+            if name not in ("n_jobs", "snapshots")
+        }
+        settings |= {"link": link_named(self.link).name, "solver": repr(self._scheme())}
+        return {"votes": fingerprint(votes), "settings": settings}
 
     def _scheme(self) -> Scheme:
         if isinstance(self.solver, str) and self.solver in SOLVERS:

@@ -21,7 +21,15 @@ from isplitlbi.links import Link
 from isplitlbi.metrics import decide, macro_f1, micro_f1, most_probable
 from isplitlbi.parameters import Parameters
 from isplitlbi.path import Ending
-from isplitlbi.solvers import Dynamics, Reporter, Scheme, State, default_times, follow
+from isplitlbi.solvers import (
+    Checkpoints,
+    Dynamics,
+    Reporter,
+    Scheme,
+    State,
+    default_times,
+    follow,
+)
 
 Floats = NDArray[np.float64]
 Rule = Literal["map", "threshold"]
@@ -97,13 +105,15 @@ def select(
     rng: np.random.Generator | int | None = None,
     n_jobs: int = 1,
     alongside: Sequence[Callable[[], None]] = (),
+    checkpoints: Checkpoints | None = None,
     reporter: Reporter | None = None,
     backend: str | None = None,
 ) -> Selection:
     """Cross-validate the time, and nu and kappa where several candidates are given.
 
     All candidates are judged on the same folds, ``n_jobs`` paths side by side, together with other
-    work that is to be done ``alongside``. The order of the votes does not matter.
+    work that is to be done ``alongside``. The order of the votes does not matter. With
+    ``checkpoints``, a selection that was interrupted goes on where it was.
     """
     reporter = reporter or Reporter(len(candidates) * n_folds, None)
     folds = _folds(votes, n_folds, rng)
@@ -120,8 +130,16 @@ def select(
         weight = np.array([_weight(held_out) for _, held_out in folds])
         curves.append(Curves(dynamics, grid, weight, scores))
 
-    def follow_fold(curve: Curves, fold: int) -> None:
-        training, held_out = folds[fold]
+    def follow_fold(candidate: int, fold: int) -> None:
+        curve, (training, held_out) = curves[candidate], folds[fold]
+        checkpoint = None
+        if checkpoints is not None:
+            filled = {
+                f"{estimate}_{scoring}": curve.scores[estimate][scoring][fold]
+                for estimate in ESTIMATES
+                for scoring in SCORINGS
+            }
+            checkpoint = checkpoints.of(f"candidate-{candidate}-fold-{fold}", filled)
         path = follow(
             training,
             link,
@@ -130,13 +148,14 @@ def select(
             curve.times,
             observe=_scorer(curve, fold, held_out, link, rule, backend),
             keep=False,
+            checkpoint=checkpoint,
             reporter=reporter,
             backend=backend,
         )
         if path.ending is not Ending.COMPLETE:
             raise PathFailed(path.ending.value)
 
-    paths = [partial(follow_fold, c, fold) for c in curves for fold in range(len(folds))]
+    paths = [partial(follow_fold, *each) for each in np.ndindex(len(curves), len(folds))]
     _side_by_side([*alongside, *paths], n_jobs, reporter)
     best = [c.mean(scoring)[c.best(scoring)] for c in curves]
     chosen = curves[int(np.argmax(best) if SCORINGS[scoring] else np.argmin(best))]

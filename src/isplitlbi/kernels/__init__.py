@@ -27,6 +27,8 @@ CONJUGATE_ACCURACY = 3e-3
 MOST_CONJUGATE_STEPS = 200
 MOST_NEWTON_STEPS = 30
 SHORTEST_MOVE = 1e-6  # of a Newton step: a line search that gets there has met rounding
+# How much more closely the consensus must be solved for than its users, for the same reason.
+CLOSE_CONSENSUS = 8.0
 ERROR_FLOOR = 1e-2  # added to the size of what an error is relative to
 
 

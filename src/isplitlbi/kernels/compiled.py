@@ -10,6 +10,7 @@ import math
 import numpy as np
 
 from isplitlbi.kernels import (
+    CLOSE_CONSENSUS,
     CONJUGATE_ACCURACY,
     ERROR_FLOOR,
     MOST_CONJUGATE_STEPS,
@@ -18,9 +19,13 @@ from isplitlbi.kernels import (
 )
 from isplitlbi.kernels.dialect import loop
 
+# Indices are unsigned: at every access numba would ask a signed one whether it is negative.
+index = np.uint64
+ONE = index(1)
+
 # Votes that are evaluated together: their numbers lie in one small array, column after
 # column, so that the compiler knows that they do not overlap and evaluates several at once.
-CHUNK = 128
+CHUNK, LANES = index(128), index(4)
 
 
 @loop
@@ -156,9 +161,9 @@ def score(
 ):
     total = 0.0
     confusion[:] = 0.0
-    chunk = np.empty(5 * CHUNK)
-    for first_vote in range(0, len(outcome), CHUNK):
-        size = min(CHUNK, len(outcome) - first_vote)
+    chunk = np.empty(5 * int(CHUNK))
+    for first_vote in range(index(0), index(len(outcome)), CHUNK):
+        size = min(CHUNK, index(len(outcome)) - first_vote)
         for k in range(size):
             vote = first_vote + k
             who, i, j = user[vote], left_slot[vote], right_slot[vote]
@@ -171,19 +176,23 @@ def score(
             chunk[k + CHUNK] = threshold
         for k in range(size):
             left, tie, right = link.outcomes(chunk[k], chunk[k + CHUNK])
-            chunk[k + 2 * CHUNK] = left
-            chunk[k + 3 * CHUNK] = tie
-            chunk[k + 4 * CHUNK] = right
+            chunk[k + index(2) * CHUNK] = left
+            chunk[k + index(3) * CHUNK] = tie
+            chunk[k + index(4) * CHUNK] = right
         for k in range(size):
             vote = first_vote + k
             margin, threshold = chunk[k], chunk[k + CHUNK]
-            left, tie, right = chunk[k + 2 * CHUNK], chunk[k + 3 * CHUNK], chunk[k + 4 * CHUNK]
+            left, tie, right = (
+                chunk[k + index(2) * CHUNK],
+                chunk[k + index(3) * CHUNK],
+                chunk[k + index(4) * CHUNK],
+            )
             if by_threshold:
                 predicted = int(margin > threshold) - int(margin < -threshold)
             else:
                 predicted = int(left > tie and left > right) - int(right > tie and right > left)
             confusion[1 - outcome[vote], 1 - predicted] += weight[vote]
-            total -= weight[vote] * chunk[k + (3 - outcome[vote]) * CHUNK]
+            total -= weight[vote] * chunk[k + index(3 - outcome[vote]) * CHUNK]
     return total
 
 
@@ -195,14 +204,18 @@ def evaluate_chunk(link, threshold, size, chunk):
     """Evaluate the losses of up to ``CHUNK`` votes; from columns 0 to 3 into 4 to 9."""
     for k in range(size):
         loss, by_margin, by_threshold, mm, mt, tt = link.vote_terms(
-            chunk[k], threshold, chunk[k + CHUNK], chunk[k + 2 * CHUNK], chunk[k + 3 * CHUNK]
+            chunk[k],
+            threshold,
+            chunk[k + CHUNK],
+            chunk[k + index(2) * CHUNK],
+            chunk[k + index(3) * CHUNK],
         )
-        chunk[k + 4 * CHUNK] = loss
-        chunk[k + 5 * CHUNK] = by_margin
-        chunk[k + 6 * CHUNK] = by_threshold
-        chunk[k + 7 * CHUNK] = mm
-        chunk[k + 8 * CHUNK] = mt
-        chunk[k + 9 * CHUNK] = tt
+        chunk[k + index(4) * CHUNK] = loss
+        chunk[k + index(5) * CHUNK] = by_margin
+        chunk[k + index(6) * CHUNK] = by_threshold
+        chunk[k + index(7) * CHUNK] = mm
+        chunk[k + index(8) * CHUNK] = mt
+        chunk[k + index(9) * CHUNK] = tt
 
 
 @loop
@@ -225,47 +238,54 @@ def assemble(
     consensus_diagonal[:] = 0.0
     most = most_slots(slots, begin, end)
     total, slope, bent = np.empty(most), np.empty(most), np.empty(most)
-    chunk = np.empty(10 * CHUNK)
+    chunk = np.empty(10 * int(CHUNK))
     value = 0.0
     for user in range(begin, end):
-        first_slot, last = slots.start[user], slots.start[user + 1] - 1
+        first_slot, last = index(slots.start[user]), index(slots.start[user + 1]) - ONE
         n_scores = last - first_slot
         threshold = own[last]
         for k in range(n_scores):
-            total[k] = consensus[slots.coordinate[first_slot + k]] + own[first_slot + k]
+            total[k] = consensus[index(slots.coordinate[first_slot + k])] + own[first_slot + k]
             slope[k] = 0.0
             bent[k] = 0.0
         slope[n_scores] = 0.0
         bent[n_scores] = 0.0
-        for first_edge in range(edges.start[user], edges.start[user + 1], CHUNK):
-            size = min(CHUNK, edges.start[user + 1] - first_edge)
+        for first_edge in range(index(edges.start[user]), index(edges.start[user + 1]), CHUNK):
+            size = min(CHUNK, index(edges.start[user + 1]) - first_edge)
             for k in range(size):
                 edge = first_edge + k
-                i, j = edges.first[edge] - first_slot, edges.second[edge] - first_slot
+                i, j = index(edges.first[edge]) - first_slot, index(edges.second[edge]) - first_slot
                 chunk[k] = total[i] - total[j]
                 chunk[k + CHUNK] = edges.first_wins[edge]
-                chunk[k + 2 * CHUNK] = edges.ties[edge]
-                chunk[k + 3 * CHUNK] = edges.second_wins[edge]
-            evaluate_chunk(link, threshold, size, chunk)
+                chunk[k + index(2) * CHUNK] = edges.ties[edge]
+                chunk[k + index(3) * CHUNK] = edges.second_wins[edge]
+            # Filled up to what is evaluated at once: the last votes would take longer one by one.
+            filled = min((size + LANES - ONE) // LANES * LANES, CHUNK)
+            for k in range(size, filled):
+                chunk[k] = 0.0
+                chunk[k + CHUNK] = 0.0
+                chunk[k + index(2) * CHUNK] = 0.0
+                chunk[k + index(3) * CHUNK] = 0.0
+            evaluate_chunk(link, threshold, filled, chunk)
             for k in range(size):
                 edge = first_edge + k
-                i, j = edges.first[edge] - first_slot, edges.second[edge] - first_slot
-                value += chunk[k + 4 * CHUNK]
-                by_margin, mm = chunk[k + 5 * CHUNK], chunk[k + 7 * CHUNK]
+                i, j = index(edges.first[edge]) - first_slot, index(edges.second[edge]) - first_slot
+                value += chunk[k + index(4) * CHUNK]
+                by_margin, mm = chunk[k + index(5) * CHUNK], chunk[k + index(7) * CHUNK]
                 slope[i] += by_margin
                 slope[j] -= by_margin
                 bent[i] += mm
                 bent[j] += mm
-                slope[n_scores] += chunk[k + 6 * CHUNK]
-                bent[n_scores] += chunk[k + 9 * CHUNK]
+                slope[n_scores] += chunk[k + index(6) * CHUNK]
+                bent[n_scores] += chunk[k + index(9) * CHUNK]
                 system.curvature[0, edge] = mm
-                system.curvature[1, edge] = chunk[k + 8 * CHUNK]
-                system.curvature[2, edge] = chunk[k + 9 * CHUNK]
+                system.curvature[1, edge] = chunk[k + index(8) * CHUNK]
+                system.curvature[2, edge] = chunk[k + index(9) * CHUNK]
 
         # From here on, what the deviations themselves cost; a threshold's is from the consensus's.
         own[last] -= consensus[-1]
         square, deviation_square, moved_square = 0.0, 0.0, 0.0
-        for slot in range(first_slot, last + 1):
+        for slot in range(first_slot, last + ONE):
             deviation = own[slot]
             w = origin.dual[slot] + (step / nu) * deviation
             moved = deviation - origin.deviation[slot]
@@ -283,7 +303,7 @@ def assemble(
         first = factor / nu
         system.bend[user, 0] = first
         system.bend[user, 1] = second
-        for k in range(n_scores + 1):
+        for k in range(n_scores + ONE):
             slot = first_slot + k
             w = system.pushed[slot]
             pull = (factor * w - origin.dual[slot]) * per_step
@@ -293,7 +313,7 @@ def assemble(
             system.inverse[slot] = 1.0 / (bent[k] + stiffness)
             system.coupling[slot] = bent[k]
         for k in range(n_scores):
-            coordinate = slots.coordinate[first_slot + k]
+            coordinate = index(slots.coordinate[first_slot + k])
             consensus_gradient[coordinate] += slope[k]
             consensus_diagonal[coordinate] += bent[k]
         # A threshold's own coordinate takes the votes; the consensus meets it through the pull.
@@ -309,8 +329,8 @@ def assemble(
 def eliminate_users(slots, begin, end, own, delta, system, eliminated):
     eliminated[:] = 0.0
     for user in range(begin, end):
-        last = slots.start[user + 1] - 1
-        for slot in range(slots.start[user], last + 1):
+        last = index(slots.start[user + 1]) - ONE
+        for slot in range(index(slots.start[user]), last + ONE):
             system.solution[slot] = 0.0
             system.direction[slot] = 0.0
             system.product[slot] = 0.0
@@ -320,9 +340,9 @@ def eliminate_users(slots, begin, end, own, delta, system, eliminated):
             system.solution[last] = downhill
             system.residual[last] = 0.0
             system.coupling[last] = 0.0
-        for slot in range(slots.start[user], last + 1):
+        for slot in range(index(slots.start[user]), last + ONE):
             coupling = system.coupling[slot]
-            eliminated[slots.coordinate[slot]] += coupling * coupling * system.inverse[slot]
+            eliminated[index(slots.coordinate[slot])] += coupling * coupling * system.inverse[slot]
 
 
 @loop
@@ -344,11 +364,11 @@ def curvature_product(
     mm, mt, tt = system.curvature[0], system.curvature[1], system.curvature[2]
     along_product = 0.0
     for user in range(begin, end):
-        first_slot, last = slots.start[user], slots.start[user + 1] - 1
+        first_slot, last = index(slots.start[user]), index(slots.start[user + 1]) - ONE
         n_scores = last - first_slot
-        for k in range(n_scores + 1):
+        for k in range(n_scores + ONE):
             slot = first_slot + k
-            coordinate = slots.coordinate[slot]
+            coordinate = index(slots.coordinate[slot])
             coupled = system.coupling[slot] * consensus_preconditioned[coordinate]
             preconditioned = (system.residual[slot] - coupled) * system.inverse[slot]
             direction = preconditioned + momentum * system.direction[slot]
@@ -357,8 +377,8 @@ def curvature_product(
             bent[k] = 0.0
         threshold = system.direction[last]
         by_thresholds = 0.0
-        for edge in range(edges.start[user], edges.start[user + 1]):
-            i, j = edges.first[edge] - first_slot, edges.second[edge] - first_slot
+        for edge in range(index(edges.start[user]), index(edges.start[user + 1])):
+            i, j = index(edges.first[edge]) - first_slot, index(edges.second[edge]) - first_slot
             margin = total[i] - total[j]
             by_margin = mm[edge] * margin + mt[edge] * threshold
             by_thresholds += mt[edge] * margin + tt[edge] * threshold
@@ -367,14 +387,14 @@ def curvature_product(
         stiffness, push = damping + system.bend[user, 0], 0.0
         for k in range(n_scores):
             slot = first_slot + k
-            consensus_product[slots.coordinate[slot]] += bent[k]
+            consensus_product[index(slots.coordinate[slot])] += bent[k]
             direction = system.direction[slot]
             product = bent[k] + stiffness * direction
             system.product[slot] = product
             along_product += direction * product
         if system.bend[user, 1] != 0.0:  # out of the consensus
             along = -system.pushed[last] * consensus_direction[-1]
-            for slot in range(first_slot, last + 1):
+            for slot in range(first_slot, last + ONE):
                 along += system.pushed[slot] * system.direction[slot]
             push = system.bend[user, 1] * along
             for slot in range(first_slot, last):
@@ -392,12 +412,12 @@ def curvature_product(
 def conjugate_update(slots, begin, end, length, system, consensus_coupled):
     total = 0.0
     consensus_coupled[:] = 0.0
-    for slot in range(slots.start[begin], slots.start[end]):
+    for slot in range(index(slots.start[begin]), index(slots.start[end])):
         system.solution[slot] += length * system.direction[slot]
         left = system.residual[slot] - length * system.product[slot]
         system.residual[slot] = left
         scaled = left * system.inverse[slot]
-        consensus_coupled[slots.coordinate[slot]] += system.coupling[slot] * scaled
+        consensus_coupled[index(slots.coordinate[slot])] += system.coupling[slot] * scaled
         total += left * scaled
     return total
 
@@ -409,7 +429,7 @@ def finish_step(
 ):  # fmt: skip
     ratio = origin.kappa * origin.step / origin.nu
     for user in range(begin, end):
-        first_slot, stop = slots.start[user], slots.start[user + 1]
+        first_slot, stop = index(slots.start[user]), index(slots.start[user + 1])
         square = 0.0
         for slot in range(first_slot, stop):
             w = origin.dual[slot] + (origin.step / origin.nu) * deviation[slot]
@@ -432,14 +452,14 @@ def finish_step(
 
 @loop
 def extrapolate(slots, begin, end, base, rate, bend, length, bending, out):
-    for slot in range(slots.start[begin], slots.start[end]):
+    for slot in range(index(slots.start[begin]), index(slots.start[end])):
         out[slot] = base[slot] + length * rate[slot] + bending * bend[slot]
 
 
 @loop
 def squares(slots, begin, end, one, other):
     off, size = 0.0, 0.0
-    for slot in range(slots.start[begin], slots.start[end]):
+    for slot in range(index(slots.start[begin]), index(slots.start[end])):
         off += (one[slot] - other[slot]) ** 2
         size += other[slot] ** 2
     return off, size
@@ -489,7 +509,10 @@ def minimise(link, slots, edges, origin, has_ties, delta, enough, consensus, own
                 last = slots.start[user + 1] - 1
                 lowest = delta + (0.1 * (own[last] - delta) if has_ties[user] else 0.0)
                 trial_own[last] = max(trial_own[last], lowest)
-            if length == 1.0 and relative(slots, consensus, own, trial, trial_own) <= enough:
+            if (
+                length == 1.0
+                and relative(slots, consensus, own, trial, trial_own, CLOSE_CONSENSUS) <= enough
+            ):
                 return trial, trial_own, n_evaluations, n_conjugate_steps
             n_evaluations += 1
             trial_value = evaluate(
@@ -524,12 +547,12 @@ def evaluate(link, slots, edges, origin, consensus, own, system, gradient, diago
 
 
 @loop
-def relative(slots, consensus, own, other_consensus, other_own):
+def relative(slots, consensus, own, other_consensus, other_own, weight):
     """Return how far two points are apart, relative to the second."""
     off, size = squares(slots, 0, len(slots.start) - 1, own, other_own)
     of_users = math.sqrt(off) / (math.sqrt(size) + ERROR_FLOOR)
     off, size = np.sum((consensus - other_consensus) ** 2), np.sum(other_consensus**2)
-    return max(of_users, 2.0 * math.sqrt(off) / (math.sqrt(size) + ERROR_FLOOR))
+    return max(of_users, weight * math.sqrt(off) / (math.sqrt(size) + ERROR_FLOOR))
 
 
 @loop

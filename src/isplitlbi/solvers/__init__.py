@@ -4,12 +4,16 @@
 """
 
 from isplitlbi.solvers.blocks import available_threads
-from isplitlbi.solvers.driver import Dynamics, Progress, Reporter, Scheme, State, follow
+from isplitlbi.solvers.checkpoint import Checkpoint, Checkpoints, UnreadableCheckpoint, fingerprint
+from isplitlbi.solvers.driver import Dynamics, Progress, Reporter, Scheme, follow
 from isplitlbi.solvers.explicit import Explicit
 from isplitlbi.solvers.implicit import Implicit
 from isplitlbi.solvers.pilot import default_times, fit_before_entries, fit_consensus
+from isplitlbi.solvers.state import State
 
 __all__ = [
+    "Checkpoint",
+    "Checkpoints",
     "Dynamics",
     "Explicit",
     "Implicit",
@@ -17,8 +21,10 @@ __all__ = [
     "Reporter",
     "Scheme",
     "State",
+    "UnreadableCheckpoint",
     "available_threads",
     "default_times",
+    "fingerprint",
     "fit_before_entries",
     "fit_consensus",
     "follow",

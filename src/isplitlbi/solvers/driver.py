@@ -12,20 +12,21 @@ over votes, so that nu, kappa and t mean the same for three thousand votes and t
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
-from copy import deepcopy
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from threading import Lock
-from typing import Any, NamedTuple, Protocol, Self
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from isplitlbi import kernels
-from isplitlbi.comparisons import Comparisons, Slots
+from isplitlbi.comparisons import Comparisons
 from isplitlbi.links import Link
 from isplitlbi.path import Ending, RegularizationPath
+from isplitlbi.solvers.checkpoint import Checkpoint, UnreadableCheckpoint
+from isplitlbi.solvers.state import State
 
 Floats = NDArray[np.float64]
 
@@ -49,8 +50,8 @@ class Dynamics:
         Smallest tie threshold allowed.
     """
 
-    nu: float = 1.0
-    kappa: float = 100.0
+    nu: float = 0.3
+    kappa: float = 30.0
     delta: float = 1e-3
 
     def __post_init__(self) -> None:
@@ -58,101 +59,6 @@ class Dynamics:
         for name, value in asdict(self).items():
             if not (np.isfinite(value) and value > 0):
                 raise ValueError(f"{name} is {value}; it must be positive and finite.")
-
-
-@dataclass(frozen=True)
-class Momentum:
-    """What an adaptive scheme remembers of its last steps.
-
-    Rates are differences over the last step; bends are second divided differences.
-    """
-
-    next_step: float
-    last_steps: tuple[float, float]
-    consensus_rate: Floats
-    deviation_rate: Floats
-    dual_rate: Floats
-    consensus_bend: Floats
-    deviation_bend: Floats
-
-
-@dataclass
-class State:
-    """Where a path has got to. Only the driver and the scheme change it."""
-
-    time: float
-    consensus: Floats
-    deviation: Floats
-    dual: Floats
-    sparse: Floats
-    dual_norm: Floats
-    entry_times: Floats
-    n_steps: int = 0
-    momentum: Momentum | None = None
-
-    @classmethod
-    def initial(cls, slots: Slots, n_items: int, delta: float) -> Self:
-        """Return the paper's start: all scores zero, the consensus threshold one."""
-        consensus = np.zeros(n_items + 1)
-        consensus[-1] = max(1.0, delta)
-        n_slots, n_users = len(slots.coordinate), slots.n_users
-        return cls(
-            time=0.0,
-            consensus=consensus,
-            deviation=np.zeros(n_slots),
-            dual=np.zeros(n_slots),
-            sparse=np.zeros(n_slots),
-            dual_norm=np.zeros(n_users),
-            entry_times=np.full(n_users, np.inf),
-        )
-
-    def copy(self) -> State:
-        """Return a state that shares nothing with this one."""
-        return State(
-            self.time,
-            self.consensus.copy(),
-            self.deviation.copy(),
-            self.dual.copy(),
-            self.sparse.copy(),
-            self.dual_norm.copy(),
-            self.entry_times.copy(),
-            self.n_steps,
-            deepcopy(self.momentum),
-        )
-
-    def toward(self, later: State, time: float, slots: Slots) -> State:
-        """Return the state at a time between this one and a later one, linearly.
-
-        It is for looking at; a path goes on from the states that steps end in.
-        """
-        share = (time - self.time) / (later.time - self.time)
-
-        def between(one: Floats, other: Floats) -> Floats:
-            result = other - one  # in place from here on: these arrays may be large
-            result *= share
-            result += one
-            return result
-
-        norm = between(self.dual_norm, later.dual_norm)
-        sparse = between(self.sparse, later.sparse)
-        sparse[np.repeat(norm <= 1.0, np.diff(slots.start))] = 0.0
-        return State(
-            time,
-            between(self.consensus, later.consensus),
-            between(self.deviation, later.deviation),
-            between(self.dual, later.dual),
-            sparse,
-            norm,
-            np.where(later.entry_times <= time, later.entry_times, np.inf),
-            later.n_steps,
-        )
-
-    def record_entries(self, since: float, old_norm: Floats) -> None:
-        """Date the users whose dual passed 1 in the last step, linearly within it."""
-        new = np.flatnonzero((self.dual_norm > 1.0) & np.isinf(self.entry_times))
-        if len(new):
-            share = (1.0 - old_norm[new]) / (self.dual_norm[new] - old_norm[new])
-            self.entry_times[new] = since + np.clip(share, 0.0, 1.0) * (self.time - since)
 
 
 class Machine(NamedTuple):
@@ -238,6 +144,7 @@ def follow(
     initial: State | None = None,
     observe: Observer | None = None,
     keep: bool | str | Path = True,
+    checkpoint: Checkpoint | None = None,
     reporter: Reporter | None = None,
     n_threads: int = 1,
     backend: str | None = None,
@@ -255,6 +162,8 @@ def follow(
     keep
         Whether to keep the users' snapshots; without, memory does not grow with the times. A
         folder keeps them there, memory-mapped.
+    checkpoint
+        Where the state is kept now and then; a path whose checkpoint exists goes on from it.
     reporter
         Told at every requested time.
     n_threads
@@ -270,9 +179,16 @@ def follow(
         raise ValueError(f"the first time is {wanted[0]:g}, before the state's {state.time:g}.")
     stepper = scheme.prepare(votes, link, dynamics, Machine(kernels.backend(backend), n_threads))
     snapshots = _Snapshots(len(wanted), votes.n_items + 1, len(votes.slots.coordinate), keep)
+    resumed = None if checkpoint is None else checkpoint.restore()
+    if resumed is not None:
+        state = resumed.state
+        snapshots.restore(resumed.n_done, resumed.extra)
+        if reporter is not None:
+            reporter.advance(resumed.n_done / len(wanted), state)
     ending = Ending.COMPLETE
     before = replace(state)
-    for index, time in enumerate(wanted):
+    for index in range(snapshots.taken, len(wanted)):
+        time = wanted[index]
         while state.time < time and ending is Ending.COMPLETE:
             before = replace(state)
             ending = _advance(stepper, state, time, wanted[-1], scheme.max_steps)
@@ -285,6 +201,10 @@ def follow(
         if reporter is not None:
             reporter.advance(1.0 / len(wanted), here)
         del here  # frees its arrays before the next step needs some
+        # A later path goes on from the state, so that nothing may be left to do before it.
+        last = index + 1 == len(wanted)
+        if checkpoint is not None and (last or state.time < wanted[index + 1]):
+            checkpoint.offer(state, index + 1, snapshots.kept(), last=last)
 
     return RegularizationPath(
         slots=votes.slots,
@@ -309,7 +229,7 @@ class _Snapshots:
 
     def __init__(self, n_times: int, width: int, n_slots: int, keep: bool | str | Path) -> None:
         self.taken = 0
-        self.keeps_users = keep is not False
+        self.keeps_users, self.on_disk = keep is not False, isinstance(keep, str | Path)
         self.consensus = np.empty((n_times, width))
         shape = (n_times if self.keeps_users else 0, n_slots)
         cost = 2 * 8 * shape[0] * shape[1]
@@ -319,18 +239,15 @@ class _Snapshots:
                 n_times,
                 f"{n_slots:,}",
                 cost / 1e9,
-                "; ask for fewer times, or name a folder for them." if keep is True else ".",
+                "." if self.on_disk else "; ask for fewer times, or name a folder for them.",
             )
         self.deviation: Floats
         self.sparse: Floats
         if isinstance(keep, str | Path):
-            folder = Path(keep)
-            folder.mkdir(parents=True, exist_ok=True)
+            Path(keep).mkdir(parents=True, exist_ok=True)
+            self.folder = Path(keep)
             self.deviation, self.sparse = (
-                np.lib.format.open_memmap(
-                    folder / f"{name}.npy", mode="w+", dtype=np.float64, shape=shape
-                )
-                for name in ("deviation", "sparse")
+                _mapped(self.folder / f"{name}.npy", shape) for name in ("deviation", "sparse")
             )
         else:
             self.deviation, self.sparse = np.empty(shape), np.empty(shape)
@@ -341,6 +258,39 @@ class _Snapshots:
             self.deviation[self.taken] = state.deviation
             self.sparse[self.taken] = state.sparse
         self.taken += 1
+
+    def kept(self) -> dict[str, Floats]:
+        """Return what a checkpoint must hold of them: what is not on disk already."""
+        kept = {"consensus": self.consensus[: self.taken]}
+        if self.on_disk:
+            for values in (self.deviation, self.sparse):
+                values.flush()  # type: ignore[attr-defined]
+        elif self.keeps_users:
+            kept["deviation"] = self.deviation[: self.taken]
+            kept["sparse"] = self.sparse[: self.taken]
+        return kept
+
+    def restore(self, taken: int, kept: Mapping[str, Floats]) -> None:
+        """Take back what a checkpoint held."""
+        if self.on_disk and not np.any(self.deviation[:taken]) and np.any(kept["consensus"]):
+            raise UnreadableCheckpoint(
+                f"{self.folder}: the snapshots of the interrupted path are gone; start it anew."
+            )
+        self.taken = taken
+        for name, values in kept.items():
+            getattr(self, name)[:taken] = values
+
+
+def _mapped(file: Path, shape: tuple[int, int]) -> Floats:
+    """Map a file of that shape into memory, with what it holds if it is there already."""
+    if file.exists():
+        try:
+            found: Floats = np.lib.format.open_memmap(file, mode="r+")
+        except (ValueError, OSError):
+            found = np.empty(0)
+        if found.shape == shape and found.dtype == np.float64:
+            return found
+    return np.lib.format.open_memmap(file, mode="w+", dtype=np.float64, shape=shape)
 
 
 def _advance(stepper: Stepper, state: State, until: float, last: float, max_steps: int) -> Ending:

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from isplitlbi.comparisons import Comparisons, Edges
 from isplitlbi.links import Link
-from isplitlbi.solvers.driver import Dynamics, Machine, State
+from isplitlbi.solvers.driver import Dynamics, Machine
+from isplitlbi.solvers.state import State
 
 Floats = NDArray[np.float64]
 

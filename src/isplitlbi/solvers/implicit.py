@@ -22,16 +22,17 @@ from isplitlbi.comparisons import Comparisons
 from isplitlbi.kernels import Origin, System
 from isplitlbi.links import Link
 from isplitlbi.solvers.blocks import Blocks
-from isplitlbi.solvers.driver import Dynamics, Machine, Momentum, State
+from isplitlbi.solvers.driver import Dynamics, Machine
 from isplitlbi.solvers.newton import bounded, minimise, relative
+from isplitlbi.solvers.state import Momentum, State
 
 Floats = NDArray[np.float64]
 
 FIRST_STEP = 1e-3  # of the first requested time
 SMALLEST_STEP = 1e-9  # of the time reached
 MOST_GROWTH = 2.0  # of a step over the last; the formula is stable up to 2.4
-ROUGHNESS = 3.0  # of paths in cross-validation, in their tolerance
-NEWTON_ACCURACY = 1.0  # of the tolerance: a Newton step shorter than this is the last
+ROUGHNESS = 5.0  # of paths in cross-validation, in their tolerance
+NEWTON_ACCURACY = 3.0  # of the tolerance: a Newton step shorter than this is the last
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ class Implicit:
         Number of steps after which a path is given up.
     """
 
-    tol: float = 3e-3
+    tol: float = 2e-3
     max_steps: int = 100_000
 
     def __post_init__(self) -> None:
@@ -163,7 +164,7 @@ class _ImplicitStepper:
         of_formula = step * (step + last) / (2.0 * step + last)
         share = of_formula / (of_formula + step + last + before)
         guess = self._predict(state, step, out=self.system.solution)
-        off = relative(self.slots, *guess, consensus, deviation, self.loops, self.blocks)
+        off = relative(self.slots, *guess, consensus, deviation, 2.0, self.loops, self.blocks)
         return share * off
 
     def _accept(

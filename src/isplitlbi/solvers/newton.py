@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from isplitlbi.comparisons import Edges, Slots
 from isplitlbi.kernels import (
+    CLOSE_CONSENSUS,
     CONJUGATE_ACCURACY,
     ERROR_FLOOR,
     MOST_CONJUGATE_STEPS,
@@ -100,7 +101,9 @@ def minimise(
             blocks.run(move)
             trial_own[thresholds] = bounded(trial_own[thresholds], own[thresholds], has_ties, delta)
             if length == 1.0:
-                shift = relative(slots, consensus, own, trial, trial_own, loops, blocks)
+                shift = relative(
+                    slots, consensus, own, trial, trial_own, CLOSE_CONSENSUS, loops, blocks
+                )
                 if shift <= enough:  # Newton's method squares the error: it is negligible now
                     return trial, trial_own, n_evaluations, n_conjugate_steps
             n_evaluations += 1
@@ -212,10 +215,11 @@ def relative(
     users: Floats,
     other_consensus: Floats,
     other_users: Floats,
+    weight: float,
     loops: Any,
     blocks: Blocks,
 ) -> float:
-    """Return how far two points are apart, relative to the second; the consensus counts twice."""
+    """Return how far two points are apart, relative to the second; the consensus has a weight."""
 
     def of_block(_block: int, begin: int, end: int) -> tuple[float, float]:
         found: tuple[float, float] = loops.squares(slots, begin, end, users, other_users)
@@ -225,4 +229,4 @@ def relative(
     of_users = off / (size + ERROR_FLOOR)
     off = np.sqrt(np.sum((consensus - other_consensus) ** 2))
     size = np.sqrt(np.sum(other_consensus**2))
-    return max(float(of_users), float(2.0 * off / (size + ERROR_FLOOR)))
+    return max(float(of_users), float(weight * off / (size + ERROR_FLOOR)))

@@ -17,8 +17,9 @@ from scipy.sparse.linalg import LinearOperator, cg
 from isplitlbi import kernels
 from isplitlbi.comparisons import Comparisons, tally
 from isplitlbi.links import Link
-from isplitlbi.solvers.driver import Dynamics, Machine, State
+from isplitlbi.solvers.driver import Dynamics, Machine
 from isplitlbi.solvers.implicit import FIRST_STEP, Implicit
+from isplitlbi.solvers.state import State
 
 Floats = NDArray[np.float64]
 

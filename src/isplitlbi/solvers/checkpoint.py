@@ -1,0 +1,177 @@
+"""Checkpoints: a path that was interrupted goes on where it was, and ends where it would have.
+
+A checkpoint is one file (NumPy's zip of arrays, no pickle), replaced as a whole, so that whatever
+interrupts the writing leaves the one before.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import fields
+from hashlib import sha256
+from pathlib import Path
+from time import monotonic
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isplitlbi.comparisons import Comparisons
+from isplitlbi.solvers.state import Momentum, State
+
+Floats = NDArray[np.float64]
+
+# Writing may take this share of the time at most.
+MOST_WRITING = 0.05
+
+
+class UnreadableCheckpoint(ValueError):
+    """A checkpoint that cannot be used; the message says why."""
+
+
+class Resumed(NamedTuple):
+    """What a checkpoint holds."""
+
+    state: State
+    n_done: int  # requested times behind it
+    extra: dict[str, Floats]
+
+
+class Checkpoint:
+    """The last state of one path, on disk.
+
+    Parameters
+    ----------
+    file
+        Where it is.
+    every
+        Seconds between two writings, at least.
+    results
+        Arrays that the path's observer fills; they are kept along and filled again.
+    """
+
+    def __init__(
+        self, file: Path, every: float = 10.0, results: Mapping[str, Floats] | None = None
+    ) -> None:
+        self.file, self.every = file, every
+        self.results = dict(results or {})
+        self._due = monotonic() + every
+
+    def restore(self) -> Resumed | None:
+        """Return what was written last, and fill the results; nothing if there is none."""
+        if not self.file.exists():
+            return None
+        try:
+            with self.file.open("rb") as stream, np.load(stream, allow_pickle=False) as content:
+                arrays = {name: content[name] for name in content.files}
+            header = json.loads(arrays.pop("header").tobytes())
+            momentum = None
+            if header["next_step"] is not None:
+                momentum = Momentum(
+                    header["next_step"],
+                    tuple(header["last_steps"]),
+                    **{name: arrays.pop(f"momentum_{name}") for name in _arrays_of(Momentum)},
+                )
+            state = State(
+                header["time"],
+                **{name: arrays.pop(f"state_{name}") for name in _arrays_of(State)},
+                n_steps=header["n_steps"],
+                momentum=momentum,
+            )
+            for name, result in self.results.items():
+                result[:] = arrays.pop(f"result_{name}")
+            return Resumed(state, header["n_done"], arrays)
+        except Exception as error:  # a damaged file may fail in any way
+            raise UnreadableCheckpoint(
+                f"{self.file}: this checkpoint is damaged ({type(error).__name__}); "
+                "start the fit anew."
+            ) from None
+
+    def offer(
+        self, state: State, n_done: int, extra: Mapping[str, Floats], *, last: bool = False
+    ) -> None:
+        """Write a state if it is time to, and always the last one of a path."""
+        begun = monotonic()
+        if not last and begun < self._due:
+            return
+        momentum = state.momentum
+        header = {
+            "time": state.time,
+            "n_steps": state.n_steps,
+            "n_done": n_done,
+            "next_step": None if momentum is None else momentum.next_step,
+            "last_steps": None if momentum is None else momentum.last_steps,
+        }
+        arrays = {f"state_{name}": getattr(state, name) for name in _arrays_of(State)}
+        if momentum is not None:
+            arrays |= {f"momentum_{name}": getattr(momentum, name) for name in _arrays_of(Momentum)}
+        arrays |= {f"result_{name}": result for name, result in self.results.items()}
+        unfinished = self.file.with_name(f".{self.file.name}.{os.getpid()}.tmp")
+        try:
+            with unfinished.open("wb") as stream:
+                np.savez(
+                    stream,
+                    allow_pickle=False,
+                    header=np.frombuffer(json.dumps(header).encode(), dtype=np.uint8),
+                    **arrays,
+                    **extra,
+                )
+            unfinished.replace(self.file)
+        finally:
+            unfinished.unlink(missing_ok=True)
+        now = monotonic()
+        self._due = now + max(self.every, (now - begun) / MOST_WRITING)
+
+
+def fingerprint(votes: Comparisons) -> str:
+    """Return a digest of the votes that does not depend on their order."""
+    columns: list[NDArray[Any]] = [votes.outcome, votes.right, votes.left, votes.user]
+    columns += [column for column in (votes.weight, votes.group) if column is not None]
+    order = np.lexsort(columns)
+    digest = sha256()
+    for ids in (votes.users, votes.items):
+        digest.update(json.dumps(ids.tolist()).encode())
+    for column in columns:
+        digest.update(np.ascontiguousarray(column[order]).tobytes())
+    return digest.hexdigest()
+
+
+class Checkpoints:
+    """A folder with the checkpoints of all paths of one fit.
+
+    Parameters
+    ----------
+    folder
+        Made if need be.
+    identity
+        What the fit is made from. A folder that holds checkpoints of another fit is refused.
+    every
+        Seconds between two writings of a path, at least.
+    """
+
+    def __init__(self, folder: Path, identity: Mapping[str, Any], every: float = 10.0) -> None:
+        self.folder, self.every = folder, every
+        folder.mkdir(parents=True, exist_ok=True)
+        note, wanted = folder / "identity.json", json.loads(json.dumps(identity))
+        if note.exists():
+            try:
+                found = json.loads(note.read_text(encoding="utf-8"))
+            except ValueError:
+                found = None
+            if found != wanted:
+                raise UnreadableCheckpoint(
+                    f"{folder}: these checkpoints belong to other votes or settings; "
+                    "start the fit anew."
+                )
+        else:
+            note.write_text(json.dumps(wanted), encoding="utf-8")
+
+    def of(self, name: str, results: Mapping[str, Floats] | None = None) -> Checkpoint:
+        """Return the checkpoint of one path."""
+        return Checkpoint(self.folder / f"{name}.npz", self.every, results)
+
+
+def _arrays_of(kind: type[Any]) -> list[str]:
+    return [field.name for field in fields(kind) if field.type == "Floats"]

@@ -1,0 +1,109 @@
+"""Where a path has got to."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isplitlbi.comparisons import Slots
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Momentum:
+    """What an adaptive scheme remembers of its last steps.
+
+    Rates are differences over the last step; bends are second divided differences.
+    """
+
+    next_step: float
+    last_steps: tuple[float, float]
+    consensus_rate: Floats
+    deviation_rate: Floats
+    dual_rate: Floats
+    consensus_bend: Floats
+    deviation_bend: Floats
+
+
+@dataclass
+class State:
+    """Where a path has got to. Only the driver and the scheme change it."""
+
+    time: float
+    consensus: Floats
+    deviation: Floats
+    dual: Floats
+    sparse: Floats
+    dual_norm: Floats
+    entry_times: Floats
+    n_steps: int = 0
+    momentum: Momentum | None = None
+
+    @classmethod
+    def initial(cls, slots: Slots, n_items: int, delta: float) -> Self:
+        """Return the paper's start: all scores zero, the consensus threshold one."""
+        consensus = np.zeros(n_items + 1)
+        consensus[-1] = max(1.0, delta)
+        n_slots, n_users = len(slots.coordinate), slots.n_users
+        return cls(
+            time=0.0,
+            consensus=consensus,
+            deviation=np.zeros(n_slots),
+            dual=np.zeros(n_slots),
+            sparse=np.zeros(n_slots),
+            dual_norm=np.zeros(n_users),
+            entry_times=np.full(n_users, np.inf),
+        )
+
+    def copy(self) -> State:
+        """Return a state that shares nothing with this one."""
+        return State(
+            self.time,
+            self.consensus.copy(),
+            self.deviation.copy(),
+            self.dual.copy(),
+            self.sparse.copy(),
+            self.dual_norm.copy(),
+            self.entry_times.copy(),
+            self.n_steps,
+            deepcopy(self.momentum),
+        )
+
+    def toward(self, later: State, time: float, slots: Slots) -> State:
+        """Return the state at a time between this one and a later one, linearly.
+
+        It is for looking at; a path goes on from the states that steps end in.
+        """
+        share = (time - self.time) / (later.time - self.time)
+
+        def between(one: Floats, other: Floats) -> Floats:
+            result = other - one  # in place from here on: these arrays may be large
+            result *= share
+            result += one
+            return result
+
+        norm = between(self.dual_norm, later.dual_norm)
+        sparse = between(self.sparse, later.sparse)
+        sparse[np.repeat(norm <= 1.0, np.diff(slots.start))] = 0.0
+        return State(
+            time,
+            between(self.consensus, later.consensus),
+            between(self.deviation, later.deviation),
+            between(self.dual, later.dual),
+            sparse,
+            norm,
+            np.where(later.entry_times <= time, later.entry_times, np.inf),
+            later.n_steps,
+        )
+
+    def record_entries(self, since: float, old_norm: Floats) -> None:
+        """Date the users whose dual passed 1 in the last step, linearly within it."""
+        new = np.flatnonzero((self.dual_norm > 1.0) & np.isinf(self.entry_times))
+        if len(new):
+            share = (1.0 - old_norm[new]) / (self.dual_norm[new] - old_norm[new])
+            self.entry_times[new] = since + np.clip(share, 0.0, 1.0) * (self.time - since)
