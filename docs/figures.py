@@ -60,7 +60,7 @@ def main() -> None:
     ]
     for text, colour, height in labels:
         axes.annotate(
-            text, (path.times[0], height), (8, 8), textcoords="offset points", color=colour,
+            text, (path.times[0], height), (8, 4), textcoords="offset points", color=colour,
             weight="bold",
         )  # fmt: skip
     first = float(path.entry_times.min())

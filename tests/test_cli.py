@@ -1,9 +1,18 @@
 """The command line, as a person meets it."""
 
+import gzip
+import io
+import json
 import os
+import shlex
+import shutil
+import signal
 import subprocess
 import sys
+from pathlib import Path
+from time import monotonic, sleep
 
+import polars as pl
 import pytest
 from typer.testing import CliRunner
 
@@ -129,3 +138,253 @@ def test_help_comes_without_loading_a_slow_library():
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120
     )
     assert done.stdout.splitlines()[-1] == "[]"
+
+
+# --- from a file to an answer --------------------------------------------------------------
+
+
+def command(*arguments):
+    return [sys.executable, "-m", "isplitlbi", *map(str, arguments)]
+
+
+def content(folder):
+    """Return all that a model folder holds, but for when it was made."""
+    return {file.name: file.read_bytes() for file in sorted(folder.iterdir())}
+
+
+@pytest.fixture(scope="module")
+def votes_file(tmp_path_factory):
+    file = tmp_path_factory.mktemp("votes") / "votes.csv"
+    done = invoke("simulate", "-o", str(file), "--users", "12", "--items", "6", "--least", "30",
+                  "--most", "40", "--truth", str(file.with_name("truth.csv")))  # fmt: skip
+    assert done.exit_code == 0, done.output
+    return file
+
+
+@pytest.fixture(scope="module")
+def model_folder(votes_file):
+    folder = votes_file.with_name("model")
+    done = invoke("fit", str(votes_file), "-o", str(folder))
+    assert done.exit_code == 0, done.output
+    return folder
+
+
+def test_simulated_votes_come_with_their_truth(votes_file):
+    votes, truth = pl.read_csv(votes_file), pl.read_csv(votes_file.with_name("truth.csv"))
+    assert votes.columns == ["user", "left", "right", "winner"]
+    assert set(votes["winner"]) == {"left", "right", "tie"}
+    assert truth.columns == ["user", "abnormal", "kind"]
+    assert set(votes["user"]) == set(truth["user"])
+    piped = invoke("simulate", "-o", "-", "--users", "12", "--items", "6", "--least", "30",
+                   "--most", "40")  # fmt: skip
+    assert piped.stdout == votes_file.read_text()
+
+
+def test_the_summary_of_a_fit_says_where_to_go_on(votes_file, tmp_path):
+    shown = invoke("fit", str(votes_file), "-o", str(tmp_path / "m"))
+    for part in (
+        "Fitted in",
+        "Consensus, in tiers",
+        "users are outside the consensus",
+        "Written to",
+    ):
+        assert part in " ".join(shown.stdout.split())
+    figures = json.loads(
+        invoke("fit", str(votes_file), "-o", str(tmp_path / "n"), "--format", "json").stdout
+    )
+    assert figures["votes"] == len(pl.read_csv(votes_file))
+    assert {"log_loss", "micro_f1", "macro_f1"} == set(figures["held_out"])
+    as_csv = invoke("fit", str(votes_file), "-o", str(tmp_path / "o"), "--format", "csv").stdout
+    assert pl.read_csv(io.StringIO(as_csv))["votes"].to_list() == [figures["votes"]]
+
+
+@pytest.mark.parametrize("format", ["csv", "json"])
+def test_every_result_can_be_piped(model_folder, votes_file, format):
+    columns = {
+        ("rank",): ["tier", "item", "score"],
+        ("rank", "--user", "user-01"): ["tier", "item", "score", "compared"],
+        ("abnormal",): ["user", "votes", "entry_time", "entry_rank", "distance", "abnormal"],
+        ("predict", votes_file): ["user", "left", "right", "winner", "p_left", "p_tie", "p_right"],
+        ("recommend", "--same-as", "item-01"): ["item", "score", "difference"],
+    }
+    for (name, *rest), expected in columns.items():
+        shown = invoke(name, str(model_folder), *map(str, rest), "--format", format)
+        assert shown.exit_code == 0, shown.output
+        if format == "csv":
+            table = pl.read_csv(io.StringIO(shown.stdout))
+        else:
+            table = pl.DataFrame(json.loads(shown.stdout), infer_schema_length=None)
+        if len(table):
+            assert table.columns == expected
+    checked = json.loads(invoke("check", str(votes_file), "--format", "json").stdout)
+    assert checked["summary"]["users"] == 12
+
+
+def test_tables_for_people_fit_80_columns(model_folder, votes_file):
+    for name, *rest in (
+        ("rank",), ("rank", "--user", "user-01"), ("abnormal", "--all"),
+        ("recommend", "--better-than", "item-01"),
+        ("predict", str(votes_file), "--format", "table"),
+    ):  # fmt: skip
+        shown = invoke(name, str(model_folder), *rest)
+        assert shown.exit_code == 0, shown.output
+        assert max(map(len, shown.stdout.splitlines())) <= 80
+    checked = invoke("check", str(votes_file))
+    assert max(map(len, checked.stdout.splitlines())) <= 80
+
+
+def test_unknown_users_are_taken_for_the_consensus_and_said_to_be(model_folder, tmp_path):
+    pairs = tmp_path / "pairs.csv"
+    pairs.write_text("user,left,right\nnobody,item-01,item-02\nuser-01,item-01,item-02\n")
+    done = subprocess.run(
+        command("predict", model_folder, pairs),
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0
+    assert "taken for the consensus: nobody." in done.stderr
+    assert len(done.stdout.splitlines()) == 3
+
+
+def test_the_same_votes_give_the_same_model_in_every_format(votes_file, model_folder, tmp_path):
+    frame = pl.read_csv(votes_file)
+    files = {name: tmp_path / f"votes.{name}" for name in ("parquet", "jsonl", "tsv", "csv.gz")}
+    frame.write_parquet(files["parquet"])
+    frame.write_ndjson(files["jsonl"])
+    frame.write_csv(files["tsv"], separator="\t")
+    files["csv.gz"].write_bytes(gzip.compress(votes_file.read_bytes()))
+    expected = content(model_folder)
+    for name, file in files.items():
+        done = invoke("fit", str(file), "-o", str(tmp_path / name))
+        assert done.exit_code == 0, done.output
+        assert content(tmp_path / name) == expected
+    piped = subprocess.run(
+        command("fit", "-", "-o", tmp_path / "piped"), input=votes_file.read_bytes(),
+        capture_output=True, timeout=120, check=False,
+    )  # fmt: skip
+    assert piped.returncode == 0, piped.stderr
+    assert content(tmp_path / "piped") == expected
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_the_number_of_threads_changes_nothing(votes_file, model_folder, tmp_path, threads):
+    folder = tmp_path / "model"
+    invoke("fit", str(votes_file), "-o", str(folder), "--threads", str(threads))
+    mine, expected = content(folder), content(model_folder)
+    for name in expected.keys() - {"model.json"}:  # which tells the number of threads
+        assert mine[name] == expected[name]
+
+
+def test_force_replaces_a_model(votes_file, model_folder, tmp_path):
+    folder = shutil.copytree(model_folder, tmp_path / "model")
+    done = invoke("fit", str(votes_file), "-o", str(folder), "--force", "--seed", "1")
+    assert done.exit_code == 0, done.output
+    assert json.loads((folder / "model.json").read_text())["settings"]["random_state"] == 1
+    assert [entry.name for entry in tmp_path.iterdir()] == ["model"]
+
+
+# --- what only a process can show ----------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def long_study(tmp_path_factory):
+    """Votes that take seconds to fit."""
+    file = tmp_path_factory.mktemp("long") / "votes.csv"
+    invoke("simulate", "-o", str(file), "--users", "400", "--items", "60", "--least", "100",
+           "--most", "150")  # fmt: skip
+    return file
+
+
+def interrupted(signal_number, long_study, folder):
+    """Start a long fit, wait for its first checkpoint, and send a signal."""
+    process = subprocess.Popen(
+        command("fit", long_study, "-o", folder, "--quiet", "--checkpoint-seconds", "0.05"),
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    unfinished = folder.with_name(f".{folder.name}.unfinished")
+    until = monotonic() + 60
+    while not list(unfinished.glob("*.npz")) and monotonic() < until:
+        assert process.poll() is None, process.communicate()
+        sleep(0.01)
+    process.send_signal(signal_number)
+    return process.communicate(timeout=60), process.returncode
+
+
+def test_a_killed_fit_goes_on_to_the_same_model(long_study, tmp_path):
+    (_, errors), code = interrupted(signal.SIGKILL, long_study, tmp_path / "model")
+    assert (errors, code) == ("", -signal.SIGKILL)
+    assert [entry.name for entry in tmp_path.iterdir()] == [".model.unfinished"]
+    refused = run("fit", str(long_study), "-o", str(tmp_path / "model"))
+    assert refused.returncode == 2
+    assert "was interrupted; go on with --resume" in refused.stderr
+    other = run("fit", str(long_study), "-o", str(tmp_path / "model"), "--resume", "--nu", "2")
+    assert other.returncode == 2
+    assert "belong to other votes or settings" in other.stderr
+
+    resumed = run("fit", str(long_study), "-o", str(tmp_path / "model"), "--resume", "--quiet")
+    assert resumed.returncode == 0, resumed.stderr
+    whole = run("fit", str(long_study), "-o", str(tmp_path / "whole"), "--quiet")
+    assert whole.returncode == 0, whole.stderr
+    assert content(tmp_path / "model") == content(tmp_path / "whole")
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == ["model", "whole"]
+
+
+def test_control_c_ends_with_one_line_and_the_fit_can_go_on(long_study, tmp_path):
+    (_, errors), code = interrupted(signal.SIGINT, long_study, tmp_path / "model")
+    assert code == 130
+    assert errors == "isplitlbi: interrupted; go on with the same command and --resume.\n"
+    assert [entry.name for entry in tmp_path.iterdir()] == [".model.unfinished"]
+
+
+def test_a_reader_that_has_seen_enough_is_no_error(model_folder, votes_file):
+    shell = f"{shlex.join(command('predict', model_folder, votes_file))} | head -n 2"
+    done = subprocess.run(
+        shell, shell=True, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert len(done.stdout.splitlines()) == 2
+    assert done.stderr == ""
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full here")
+def test_an_output_that_cannot_be_written_is_said_so(model_folder):
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            command("rank", model_folder, "--format", "csv"), stdout=full, stderr=subprocess.PIPE,
+            text=True, timeout=120, check=False,
+        )  # fmt: skip
+    assert done.returncode != 0
+    assert "Traceback" not in done.stderr
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """Mount a disk of one hundred kilobytes, where that is allowed."""
+    place = tmp_path / "disk"
+    place.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=100k", "tmpfs", str(place)]
+    if (
+        shutil.which("mount") is None
+        or subprocess.run(mount, capture_output=True, check=False).returncode
+    ):
+        pytest.skip("mounting a small disk is not allowed here")
+    yield place
+    subprocess.run(["umount", str(place)], check=True)
+
+
+def test_a_full_disk_is_one_sentence_and_nothing_half_made(votes_file, small_disk):
+    done = run("fit", str(votes_file), "-o", str(small_disk / "model"), "--quiet")
+    assert done.returncode == 2
+    assert "No space left on device" in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert not (small_disk / "model").exists()
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_folder_that_may_not_be_written_to_is_one_sentence(votes_file, tmp_path):
+    tmp_path.chmod(0o500)
+    done = run("fit", str(votes_file), "-o", str(tmp_path / "model"), "--quiet")
+    assert done.returncode == 2
+    assert "Permission denied" in done.stderr
+    assert done.stderr.count("\n") == 1

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from isplitlbi import Comparisons, InvalidVotes
+from isplitlbi import Comparisons, InvalidVotes, comparisons
 from votes import arrays_of, as_tuples, assert_same, from_rows, multiset, random_votes, rebuilt
 from votes import rows as vote_rows
 
@@ -179,7 +179,7 @@ def test_any_text_is_an_id(ids):
 
 BAD_COLUMNS = {
     "user is None": ({"user": ["ann", None, "bob", None, "eve"]},
-        ["row 2", "user is missing", "1 more rows", "Fill it in or remove"]),
+        ["rows 2 and 4: user is missing", "Fill it in or remove"]),
     "user is NaN": ({"user": ["ann", "bob", float("nan"), "bob", "eve"]},
         ["row 3", "user is missing", "remove the row"]),
     "user is pandas.NA": ({"user": ["ann", "bob", pd.NA, "bob", "eve"]},
@@ -197,7 +197,7 @@ BAD_COLUMNS = {
     "winner is empty text": ({"winner": ["left", "right", "tie", "", "tie"]},
         ["row 4", "winner ''", "not one of left, tie, right"]),
     "unknown winner": ({"winner": ["left", "draw", "tie", "draw", "tie"]},
-        ["row 2", "winner 'draw'", "not one of left, tie, right", "1 more rows",
+        ["rows 2 and 4: winner 'draw'", "not one of left, tie, right",
          "labels={'draw': 'tie'}", "--label draw=tie"]),
     "winner in capitals": ({"winner": ["left", "Left", "tie", "tie", "tie"]},
         ["row 2", "winner 'Left'", "labels={'Left': "]),
@@ -210,17 +210,17 @@ BAD_COLUMNS = {
     "words and numbers": ({"winner": ["left", 0, "tie", "tie", "tie"]},
         ["winner mixes", "int, str", "use one type"]),
     "item against itself": ({"left": ["tea", "milk", "coffee", "coffee", "water"]},
-        ["row 3", "item 'coffee'", "itself", "1 more rows", "Remove the row or correct"]),
+        ["rows 3 and 4: item 'coffee'", "itself", "Remove the row or correct"]),
     "weight 0": ({"weight": [1, 0, 1, 1, 1]},
         ["row 2", "weight 0.0", "positive, finite", "Correct it, or remove"]),
     "negative weight": ({"weight": [1, 1, -2.5, 1, 1]},
         ["row 3", "weight -2.5", "positive, finite", "Correct it, or remove"]),
     "infinite weight": ({"weight": [1, 1, 1, np.inf, -np.inf]},
-        ["row 4", "weight inf", "1 more rows", "Correct it, or remove"]),
+        ["rows 4 and 5: weight inf", "Correct it, or remove"]),
     "weight is NaN": ({"weight": [1.0, np.nan, 1.0, 1.0, 1.0]},
         ["row 2", "weight is missing", "remove the row"]),
     "weight is text": ({"weight": ["1", "heavy", "2", "", "1"]},
-        ["row 2", "weight 'heavy'", "not a number", "1 more rows", "Correct it or remove"]),
+        ["rows 2 and 4: weight 'heavy'", "not a number", "Correct it or remove"]),
     "weight is a list": ({"weight": pl.Series([[1], [1], [2], [1], [1]])},
         ["weight", "List", "expected positive numbers"]),
     "weight is true": ({"weight": [True] * 5},
@@ -309,10 +309,12 @@ def test_an_optional_column_asked_for_by_name_must_exist(role):
 def test_errors_name_columns_as_their_frame_does():
     frame = pl.DataFrame(TABLE).rename({"winner": "verdict", "user": "worker"})
     bad = frame.with_columns(verdict=pl.lit("first"))
-    with pytest.raises(InvalidVotes, match="row 1: verdict 'first' is not one of"):
+    with pytest.raises(
+        InvalidVotes, match="rows 1, 2, 3 and 2 more: verdict 'first' is not one of"
+    ):
         Comparisons.from_frame(bad, user="worker", winner="verdict")
     bad = frame.with_columns(worker=pl.lit(None))
-    with pytest.raises(InvalidVotes, match="row 1: worker is missing"):
+    with pytest.raises(InvalidVotes, match="rows 1, 2, 3 and 2 more: worker is missing"):
         Comparisons.from_frame(bad, user="worker", winner="verdict")
 
 
@@ -400,6 +402,22 @@ def test_slots_are_the_items_each_user_compared_and_a_threshold_last(rows):
     assert (slots.coordinate[votes.left_slot] == votes.left).all()
     assert (slots.coordinate[votes.right_slot] == votes.right).all()
     assert (slots.owner[votes.left_slot] == votes.user).all()
+
+
+@given(vote_rows, st.booleans())
+def test_slots_and_edges_are_the_same_with_and_without_a_table_of_all_of_them(rows, weighted):
+    def laid():
+        votes = from_rows(rows, weighted=weighted)
+        return votes, votes.subset(np.arange(0, len(votes), 2))
+
+    expected = laid()
+    assert len(expected[0].edges.first) and len(expected[1].edges.first)
+    with pytest.MonkeyPatch.context() as patch:
+        for per_vote, bits in ((10**6, 63), (0, 63), (10**6, 0), (0, 0)):
+            patch.setattr(comparisons, "TABLE_PER_VOTE", per_vote)
+            patch.setattr(comparisons, "PACKED_BITS", bits)
+            for here, there in zip(laid(), expected, strict=True):
+                assert_same(here, there)
 
 
 def test_memory_grows_with_the_votes_and_not_with_users_times_items():

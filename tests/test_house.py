@@ -18,12 +18,13 @@ ROOT = Path(isplitlbi.__file__).parent
 FLOORS = (
     {"__main__"},
     {"cli"},
-    {"report", "plots", "evaluation"},
+    {"report", "plots", "evaluation", "storage"},
+    {"tables"},
     {"estimators", "baselines"},
-    {"selection", "abnormal", "ranking"},
+    {"selection", "abnormal", "ranking", "checks"},
     {"solvers", "path"},
     {"kernels", "parameters", "simulate"},
-    {"comparisons", "links", "metrics", "vocabulary", "readers"},
+    {"comparisons", "links", "metrics", "vocabulary", "readers", "presets"},
 )
 FLOOR = {module: -depth for depth, modules in enumerate(FLOORS) for module in modules}
 

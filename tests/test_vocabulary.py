@@ -6,7 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from isplitlbi.vocabulary import InvalidVotes, Vocabulary, as_series, first_of, show
+from isplitlbi import vocabulary
+from isplitlbi.vocabulary import (
+    InvalidRows,
+    InvalidVotes,
+    Vocabulary,
+    as_series,
+    first_of,
+    show,
+)
 
 TEXT = Vocabulary.of(pl.Series(["pear", "apple", "pear"]), pl.Series(["fig"]), what="fruit")
 NUMBERS = Vocabulary.of(pl.Series([30, -2, 30, 7]), what="number")
@@ -15,8 +23,8 @@ NUMBERS = Vocabulary.of(pl.Series([30, -2, 30, 7]), what="number")
 def test_a_vocabulary_is_sorted_distinct_and_cannot_be_changed():
     assert TEXT.labels.tolist() == ["apple", "fig", "pear"] and len(TEXT) == 3
     assert NUMBERS.labels.tolist() == [-2, 7, 30] and len(NUMBERS) == 3
-    for vocabulary in (TEXT, NUMBERS):
-        assert not vocabulary.labels.flags.writeable
+    for ids in (TEXT, NUMBERS):
+        assert not ids.labels.flags.writeable
 
 
 @pytest.mark.parametrize("kind", [list, tuple, np.array, pd.Series, pl.Series, pa.array])
@@ -27,10 +35,10 @@ def test_known_ids_have_their_index_and_others_have_none(kind):
     assert found.tolist() == [2, -1, 0, -1, -1] and found.dtype == np.int32
 
 
-@pytest.mark.parametrize("vocabulary", [TEXT, NUMBERS])
-def test_nothing_encodes_to_nothing(vocabulary):
-    assert vocabulary.encode([]).tolist() == []
-    assert vocabulary.encode(vocabulary.labels).tolist() == [0, 1, 2]
+@pytest.mark.parametrize("ids", [TEXT, NUMBERS])
+def test_nothing_encodes_to_nothing(ids):
+    assert ids.encode([]).tolist() == []
+    assert ids.encode(ids.labels).tolist() == [0, 1, 2]
 
 
 def test_a_missing_id_is_unknown():
@@ -63,6 +71,35 @@ def test_text_is_told_apart_to_the_last_character(ids):
     assert vocabulary.labels.tolist() == sorted(set(ids))
     absent = [text + "\x00" for text in ids if text + "\x00" not in ids]
     assert vocabulary.encode(absent).tolist() == [-1] * len(absent)
+
+
+@given(st.lists(st.text(max_size=20), min_size=1, max_size=40), st.sampled_from([1, 3, 18]))
+def test_collecting_and_indexing_at_once_is_collecting_and_then_indexing(ids, bits):
+    # Few places: most ids meet another at theirs. Small blocks: ids are new, then known.
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in (("PLACE_BITS", bits), ("PLACES", 2**bits), ("BLOCK", 7)):
+            patch.setattr(vocabulary, name, value)
+        found, codes = Vocabulary.indexed(pl.Series(ids[::2]), pl.Series(ids))
+    plain = Vocabulary.of(pl.Series(ids[::2]), pl.Series(ids))
+    assert found.labels.tolist() == plain.labels.tolist()
+    assert found.labels[codes[0]].tolist() == ids[::2] and found.labels[codes[1]].tolist() == ids
+
+
+def test_integers_are_collected_and_indexed_at_once_too():
+    found, (codes,) = Vocabulary.indexed(pl.Series([30, -2, 30, 7]))
+    assert found.labels.tolist() == [-2, 7, 30] and codes.tolist() == [2, 0, 2, 1]
+
+
+def test_rows_are_named_from_one_the_first_three_of_them():
+    def named(*numbers):
+        rows = np.zeros(50, dtype=bool)
+        rows[[number - 1 for number in numbers]] = True
+        return str(InvalidRows("here", rows, "it is so", "Do this"))
+
+    assert named(4) == "here, row 4: it is so. Do this."
+    assert named(4, 1) == "here, rows 1 and 4: it is so. Do this."
+    assert named(4, 1, 50) == "here, rows 1, 4 and 50: it is so. Do this."
+    assert named(*range(3, 51)) == "here, rows 3, 4, 5 and 45 more: it is so. Do this."
 
 
 @pytest.mark.parametrize(

@@ -16,8 +16,11 @@ edge       all votes of one user on one pair, collapsed to three counts
 from __future__ import annotations
 
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, reduce
+from importlib import import_module
+from operator import or_
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -26,7 +29,14 @@ import numpy as np
 import polars as pl
 from numpy.typing import ArrayLike, NDArray
 
-from isplitlbi.vocabulary import InvalidVotes, Vocabulary, as_series, first_of, show
+from isplitlbi.vocabulary import (
+    InvalidRows,
+    InvalidVotes,
+    Vocabulary,
+    as_series,
+    first_of,
+    show,
+)
 
 __all__ = ["Comparisons", "Edges", "InvalidVotes", "Slots"]
 
@@ -35,7 +45,9 @@ Floats = NDArray[np.float64]
 
 OUTCOMES = {"left": 1, "tie": 0, "right": -1}
 
-PACKED_BITS = 63  # what a key and the number of its row may take together to be sorted as one
+PACKED_BITS = 63  # what a user, a pair and an outcome may take together to be sorted as one number
+# A table of all (user, item) finds a slot at once; it may be this many times as long as the votes.
+TABLE_PER_VOTE = 16
 
 _PER_VOTE = ("user", "left", "right", "outcome", "weight", "group")
 
@@ -61,6 +73,10 @@ class Slots(NamedTuple):
         """The user of every slot."""
         return np.repeat(np.arange(self.n_users, dtype=np.int32), np.diff(self.start))
 
+    def keys(self, stride: int) -> NDArray[np.int64]:
+        """Return ``user * stride + coordinate`` of every slot: in order, as the slots are."""
+        return self.owner * np.int64(stride) + self.coordinate
+
 
 class Edges(NamedTuple):
     """Votes of one user on one pair as counts (sums of weights), user after user."""
@@ -79,11 +95,10 @@ class Edges(NamedTuple):
 
 
 class _Layout(NamedTuple):
-    """The slots, and where the items of every vote lie in them."""
+    """What one sorting of the votes gives."""
 
     slots: Slots
-    left_slot: Integers
-    right_slot: Integers
+    edges: Edges
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -149,7 +164,7 @@ class Comparisons:
             columns["weight"] = weight
         if group is not None:
             columns["group"] = group
-        return cls._checked(
+        return cls.from_series(
             {name: as_series(values, name, source) for name, values in columns.items()},
             {name: name for name in columns},
             labels,
@@ -201,27 +216,29 @@ class Comparisons:
         series = {
             role: as_series(table[name].to_native(), name, source) for role, name in wanted.items()
         }
-        return cls._checked(series, wanted, labels, source)
+        return cls.from_series(series, wanted, labels, source)
 
     @classmethod
-    def read(cls, path: str | Path, **columns: Any) -> Self:
-        """Read votes from a CSV file with the columns ``user,left,right,winner``.
+    def read(cls, path: str | Path, **options: Any) -> Comparisons:
+        """Read votes from a file: CSV, TSV, Parquet or JSON lines, in one of many layouts.
 
-        Ids are read as text, so that ``007`` stays ``007``. Other names are given as for
-        `from_frame`.
+        Ids are read as text, so that ``007`` stays ``007``. The options are those of
+        `isplitlbi.readers.read_votes`, which also tells what it understood.
         """
-        from isplitlbi.readers import read_csv
-
-        return cls.from_frame(read_csv(Path(path)), source=Path(path).name, **columns)
+        # By name: the readers build on this module, and imports go one way.
+        readers = import_module("isplitlbi.readers")
+        votes: Comparisons = readers.read_votes(path, **options).votes
+        return votes
 
     @classmethod
-    def _checked(
+    def from_series(
         cls,
-        series: dict[str, pl.Series],
-        names: dict[str, str],
-        labels: Mapping[Any, str] | None,
-        source: str,
+        series: Mapping[str, pl.Series],
+        names: Mapping[str, str],
+        labels: Mapping[Any, str] | None = None,
+        source: str = "votes",
     ) -> Self:
+        """Check and index columns by their role; ``names`` is what errors call them."""
         n_votes = len(series["user"])
         for role, column in series.items():
             if len(column) != n_votes:
@@ -232,34 +249,35 @@ class Comparisons:
         if n_votes == 0:
             raise InvalidVotes(f"{source}: there are no votes in it. Give at least one row.")
         for role, column in series.items():
-            missing = column.is_null()
-            if column.dtype == pl.String and role in ("user", "left", "right"):
-                missing = missing | (column == "").fill_null(False)
-            if row := first_of(missing):
-                raise InvalidVotes(
-                    f"{source}, row {row}: {names[role]} is missing{_and_more(missing)}. "
-                    "Fill it in or remove the row."
-                )
+            if column.null_count():
+                raise _missing(source, column.is_null(), names[role])
 
-        users = Vocabulary.of(series["user"], what=names["user"], source=source)
-        items = Vocabulary.of(
-            series["left"], series["right"], what=f"{names['left']}/{names['right']}", source=source
-        )
-        left, right = items.encode(series["left"]), items.encode(series["right"])
+        with ThreadPoolExecutor(1) as beside:  # the users take about as long as the items
+            of_users = beside.submit(
+                Vocabulary.indexed, series["user"], what=names["user"], source=source
+            )
+            items, (left, right) = Vocabulary.indexed(
+                series["left"], series["right"],
+                what=f"{names['left']}/{names['right']}", source=source,
+            )  # fmt: skip
+            users, (user,) = of_users.result()
+        for role, vocabulary, codes in (
+            ("user", users, user), ("left", items, left), ("right", items, right),
+        ):  # fmt: skip
+            if vocabulary.labels[0] == "" and (codes == 0).any():  # the first in order, if any
+                raise _missing(source, codes == 0, names[role])
         same = left == right
         if row := first_of(same):
-            raise InvalidVotes(
-                f"{source}, row {row}: item {show(series['left'][row - 1])} is compared with "
-                f"itself{_and_more(same)}. Remove the row or correct one of its items."
-            )
+            raise InvalidRows(
+                source, same, f"item {show(series['left'][row - 1])} is compared with itself",
+                "Remove the row or correct one of its items",
+            )  # fmt: skip
         outcome = _outcomes(series["winner"], names["winner"], labels or {}, source)
         weight = _weights(series["weight"], names["weight"], source) if "weight" in series else None
         group = None
         if "group" in series:
-            groups = Vocabulary.of(series["group"], what=names["group"], source=source)
-            group = groups.encode(series["group"])
+            _, (group,) = Vocabulary.indexed(series["group"], what=names["group"], source=source)
 
-        user = users.encode(series["user"])
         _freeze(user, left, right, outcome, weight, group)
         return cls(users.labels, items.labels, user, left, right, outcome, weight, group)
 
@@ -300,43 +318,47 @@ class Comparisons:
     @property
     def slots(self) -> Slots:
         """The parameters that exist; those of the whole where these votes are a part of it."""
-        return self._layout.slots
+        return self._layout.slots if self._part_of is None else self._part_of[0].slots
 
     @property
+    def edges(self) -> Edges:
+        """The votes collapsed to counts per user and pair."""
+        return self._layout.edges
+
+    @cached_property
     def left_slot(self) -> Integers:
         """The slot of every vote's left item."""
-        return self._layout.left_slot
+        return self._slots_of(self.left) if self._part_of is None else self._of_whole("left_slot")
 
-    @property
+    @cached_property
     def right_slot(self) -> Integers:
         """The slot of every vote's right item."""
-        return self._layout.right_slot
+        return self._slots_of(self.right) if self._part_of is None else self._of_whole("right_slot")
+
+    @property
+    def _stride(self) -> int:
+        """How far apart the keys of two users are: a power of two, by which division is fast."""
+        return 1 << self.n_items.bit_length()
+
+    def _slots_of(self, item: Integers) -> Integers:
+        stride = self._stride
+        keys = self.user * np.int64(stride) + item
+        (found,) = _find(self.slots.keys(stride), self.n_users * stride, keys)
+        _freeze(found)
+        return found
+
+    def _of_whole(self, name: str) -> Integers:
+        assert self._part_of is not None
+        whole, rows = self._part_of
+        found: Integers = getattr(whole, name)[rows]
+        _freeze(found)
+        return found
 
     @cached_property
     def _layout(self) -> _Layout:
-        if self._part_of is None:
-            layout = _lay_slots(self.user, self.left, self.right, self.n_users, self.n_items)
-        else:
-            whole, rows = self._part_of
-            layout = _Layout(whole.slots, whole.left_slot[rows], whole.right_slot[rows])
-        _freeze(*layout.slots, layout.left_slot, layout.right_slot)
+        layout = _lay_out(self, None if self._part_of is None else self._part_of[0].slots)
+        _freeze(*layout.slots, *layout.edges)
         return layout
-
-    @cached_property
-    def edges(self) -> Edges:
-        """The votes collapsed to counts per user and pair."""
-        slots, left_slot, right_slot = self._layout
-        n_slots = len(slots.coordinate)
-        pairs, counts = tally(left_slot, right_slot, self.outcome, self.weight, n_slots)
-        first, second = np.divmod(pairs, n_slots)
-        edges = Edges(
-            np.searchsorted(first, slots.start),
-            first.astype(np.int32),
-            second.astype(np.int32),
-            *counts,
-        )
-        _freeze(*edges)
-        return edges
 
     # --- parts of it -----------------------------------------------------------------------
 
@@ -442,6 +464,8 @@ def _outcomes(
         raise InvalidVotes(
             f"{source}: a label is mapped to {bad[0]!r}, which is not one of {', '.join(OUTCOMES)}."
         )
+    if column.dtype == pl.Int8 and not labels and column.is_between(-1, 1).all():
+        return column.to_numpy(writable=True)  # as it should be
     words: dict[Any, int] = {word: OUTCOMES[target] for word, target in labels.items()}
     values = column
     if column.dtype == pl.String:
@@ -456,21 +480,28 @@ def _outcomes(
         numbers = {word: code for word, code in words.items() if isinstance(word, int | float)}
         words = {float(word): code for word, code in ({1: 1, 0: 0, -1: -1} | numbers).items()}
         values = column.cast(pl.Float64)
-    outcome = np.zeros(len(values), dtype=np.int8)
-    known = np.zeros(len(values), dtype=np.bool_)
-    for word, code in words.items():
-        said = (values == word).to_numpy()
-        known |= said
-        if code:
-            outcome[said] = code
-    if row := first_of(~known):
-        value = column[row - 1]
-        raise InvalidVotes(
-            f"{source}, row {row}: {name} {show(value)} is not one of {allowed}"
-            f"{_and_more(~known)}. "
-            f"Map it with labels={{{show(value)}: 'tie'}} (--label {value}=tie), or left, or right."
-        )
+    outcome, known = translate(values, words)
+    if known is not None:
+        value = column.filter(~known)[0]
+        raise InvalidRows(
+            source, ~known, f"{name} {show(value)} is not one of {allowed}",
+            f"Map it with labels={{{show(value)}: 'tie'}} (--label {value}=tie), or left, or right",
+        )  # fmt: skip
     return outcome
+
+
+def translate(
+    values: pl.Series, words: Mapping[Any, int]
+) -> tuple[NDArray[np.int8], pl.Series | None]:
+    """Return the outcome that each value stands for, and which are known unless all are."""
+    outcome = np.zeros(len(values), dtype=np.int8)
+    said = {word: (values == word).fill_null(False) for word in words}
+    for word, code in words.items():
+        if code:
+            outcome += said[word].cast(pl.Int8).to_numpy() * np.int8(code)
+    if sum(rows.sum() for rows in said.values()) == len(values):
+        return outcome, None
+    return outcome, reduce(or_, said.values(), pl.Series(np.zeros(len(values), dtype=np.bool_)))
 
 
 def _weights(column: pl.Series, name: str, source: str) -> Floats:
@@ -479,18 +510,19 @@ def _weights(column: pl.Series, name: str, source: str) -> Floats:
             f"{source}: {name} holds values of type {column.dtype}; expected positive numbers."
         )
     numbers = column.cast(pl.Float64, strict=False)
-    if row := first_of(numbers.is_null()):
-        raise InvalidVotes(
-            f"{source}, row {row}: {name} {show(column[row - 1])} is not a number"
-            f"{_and_more(numbers.is_null())}. Correct it or remove the row."
-        )
+    if numbers.null_count():
+        value = column.filter(numbers.is_null())[0]
+        raise InvalidRows(
+            source, numbers.is_null(), f"{name} {show(value)} is not a number",
+            "Correct it or remove the row",
+        )  # fmt: skip
     weight = numbers.to_numpy(writable=True)
     bad = ~(np.isfinite(weight) & (weight > 0))
     if row := first_of(bad):
-        raise InvalidVotes(
-            f"{source}, row {row}: {name} {weight[row - 1]} is not a positive, finite number"
-            f"{_and_more(bad)}. Correct it, or remove votes that should not count."
-        )
+        raise InvalidRows(
+            source, bad, f"{name} {weight[row - 1]} is not a positive, finite number",
+            "Correct it, or remove votes that should not count",
+        )  # fmt: skip
     return weight
 
 
@@ -500,68 +532,87 @@ def tally(
     outcome: NDArray[np.int8],
     weight: Floats | None,
     size: int,
+    user: Integers | None = None,
 ) -> tuple[NDArray[np.int64], tuple[Floats, Floats, Floats]]:
     """Count outcomes per pair of numbers below ``size``, whatever the order of rows and sides.
 
     Returns
     -------
-    pairs : the distinct ones, lower * size + higher, in order
+    pairs : the distinct ones, lower * size + higher, in order; user * size**2 + that with users
     counts : per pair, the votes (or sums of weights) for the lower, for a tie, for the higher
     """
-    lower = np.minimum(one, other).astype(np.int64)
-    mirrored = lower != one
-    # Pair and outcome in one number: sorting numbers is far faster than sorting rows by them.
-    keys = (lower * size + np.maximum(one, other)) * 4
-    keys += 1 - np.where(mirrored, -outcome, outcome)
+    lower = np.minimum(one, other)
+    # All in one number: sorting numbers is far faster than sorting rows by them.
+    keys = lower.astype(np.int64) if user is None else user * np.int64(size) + lower
+    keys *= size
+    keys += np.maximum(one, other)
+    keys *= 4
+    keys += np.where(lower == one, 1 - outcome, 1 + outcome)
     if weight is None:
         keys.sort()
-        begins = _beginnings(keys)
-        sums = np.diff(begins, append=len(keys)).astype(np.float64)
     else:  # weights in order too, since the last digits of a sum depend on it
         order = np.lexsort((weight, keys))
-        keys = keys[order]
-        begins = _beginnings(keys)
-        sums = np.add.reduceat(weight[order], begins) if len(begins) else np.empty(0)
-    keys = keys[begins]
-    first_of_pair = _beginnings(keys >> 2)
-    index = np.repeat(np.arange(len(first_of_pair)), np.diff(first_of_pair, append=len(keys)))
-    counts = np.zeros((3, len(first_of_pair)))
-    counts[keys & 3, index] = sums
-    return keys[first_of_pair] >> 2, (counts[0], counts[1], counts[2])
+        keys, weight = keys[order], weight[order]
+    said = keys & 3
+    keys >>= 2
+    is_first = np.ones(len(keys), dtype=np.bool_)
+    np.not_equal(keys[1:], keys[:-1], out=is_first[1:])
+    pairs = keys[is_first]
+    said *= len(pairs)
+    said += np.cumsum(is_first, dtype=np.int32)
+    said -= 1
+    weight = np.ones(len(keys)) if weight is None else weight
+    counts = np.bincount(said, weight, 3 * len(pairs)).reshape(3, -1)
+    return pairs, (counts[0], counts[1], counts[2])
 
 
-def _lay_slots(
-    user: Integers, left: Integers, right: Integers, n_users: int, n_items: int
-) -> _Layout:
-    n_votes = len(user)
-    of_user = user.astype(np.int64) * n_items
-    keys = np.concatenate([of_user + left, of_user + right])
-    shift = max(2 * n_votes - 1, 1).bit_length()
-    if (n_users * n_items).bit_length() + shift <= PACKED_BITS:
-        # Key and row in one number: sorting numbers is far faster than sorting rows by them.
-        keys <<= shift
-        keys |= np.arange(2 * n_votes)
-        keys.sort()
-        rows = keys & ((1 << shift) - 1)
-        keys >>= shift
+def _lay_out(votes: Comparisons, slots: Slots | None) -> _Layout:
+    """Collapse votes to edges between slots: those given, or else all that the votes need."""
+    stride, size = votes._stride, votes.n_users * votes._stride
+    if (4 * size * stride).bit_length() <= PACKED_BITS:
+        pairs, counts = tally(
+            votes.left, votes.right, votes.outcome, votes.weight, stride, votes.user
+        )
+        first = pairs // stride
+        second = first & -stride  # the same user
+        second += pairs & (stride - 1)
+        known = _keys(votes, first, second) if slots is None else slots.keys(stride)
+        first_slot, second_slot = _find(known, size, first, second)
     else:
-        rows = np.argsort(keys, kind="stable")
-        keys = keys[rows]
-    begins = _beginnings(keys)
-    slot = np.empty(2 * n_votes, dtype=np.int32)
-    owner, item = np.divmod(keys[begins], n_items)
-    place = (np.arange(len(begins)) + owner).astype(np.int32)  # every user before has a threshold
-    slot[rows] = np.repeat(place, np.diff(begins, append=len(keys)))
-    coordinate = np.full(len(begins) + n_users, n_items, dtype=np.int32)
-    coordinate[place] = item
-    users = np.arange(n_users + 1)
-    start = np.searchsorted(owner, users) + users
-    return _Layout(Slots(start, coordinate), slot[:n_votes], slot[n_votes:])
+        of_user = votes.user * np.int64(stride)
+        keys = of_user + votes.left, of_user + votes.right
+        known = _keys(votes, *keys) if slots is None else slots.keys(stride)
+        left, right = _find(known, size, *keys)
+        pairs, counts = tally(left, right, votes.outcome, votes.weight, len(known))
+        first, second = np.divmod(pairs, len(known))
+        first_slot, second_slot = first.astype(np.int32), second.astype(np.int32)
+    if slots is None:
+        coordinate = (known & (stride - 1)).astype(np.int32)
+        slots = Slots(np.append(0, np.flatnonzero(coordinate == votes.n_items) + 1), coordinate)
+    start = np.searchsorted(first_slot, slots.start.astype(np.int32))
+    return _Layout(slots, Edges(start, first_slot, second_slot, *counts))
 
 
-def _beginnings(values: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return where runs of equal values begin, in sorted values."""
-    return np.flatnonzero(np.diff(values, prepend=-1))
+def _keys(votes: Comparisons, *keys: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the distinct keys in order, with those of everybody's threshold."""
+    stride, size = votes._stride, votes.n_users * votes._stride
+    if size <= TABLE_PER_VOTE * len(keys[0]):
+        occurs = np.zeros(size, dtype=np.bool_)
+        for some in keys:
+            occurs[some] = True
+        occurs[votes.n_items :: stride] = True
+        return np.flatnonzero(occurs)
+    thresholds = np.arange(votes.n_users, dtype=np.int64) * stride + votes.n_items
+    return np.unique(np.concatenate([*keys, thresholds]))
+
+
+def _find(known: NDArray[np.int64], size: int, *keys: NDArray[np.int64]) -> list[Integers]:
+    """Return the places of keys among the known ones, all below ``size``."""
+    if size <= TABLE_PER_VOTE * len(keys[0]):
+        table = np.empty(size, dtype=np.int32)
+        table[known] = np.arange(len(known), dtype=np.int32)
+        return [table[some] for some in keys]
+    return [np.searchsorted(known, some).astype(np.int32) for some in keys]
 
 
 def _freeze(*arrays: NDArray[Any] | None) -> None:
@@ -570,6 +621,5 @@ def _freeze(*arrays: NDArray[Any] | None) -> None:
             array.setflags(write=False)
 
 
-def _and_more(bad: pl.Series | NDArray[np.bool_]) -> str:
-    others = int(bad.sum()) - 1
-    return f" (and in {others:,} more rows)" if others else ""
+def _missing(source: str, rows: pl.Series | NDArray[np.bool_], name: str) -> InvalidRows:
+    return InvalidRows(source, rows, f"{name} is missing", "Fill it in or remove the row")

@@ -190,17 +190,17 @@ def recall(confusion: NDArray[np.float64]) -> NDArray[np.float64]:
     return _ratio(np.diagonal(confusion), confusion.sum(axis=1))
 
 
-def micro_f1(confusion: NDArray[np.float64]) -> float:
+def micro_f1(confusion: NDArray[np.float64]) -> float | NDArray[np.float64]:
     """Micro-averaged F1: with one prediction per vote, the share of votes predicted right.
 
     Parameters
     ----------
-    confusion : array of shape (3, 3)
-        From `confusion`.
+    confusion : array of shape (..., 3, 3)
+        From `confusion`, one or many.
 
     Returns
     -------
-    float
+    float, or array of them
         Between 0 and 1; 0 if there are no votes.
 
     Examples
@@ -208,22 +208,23 @@ def micro_f1(confusion: NDArray[np.float64]) -> float:
     >>> micro_f1(confusion([1, 1, 0, -1], [1, 0, 0, 1]))
     0.5
     """
-    return float(_ratio(np.trace(confusion), confusion.sum()))
+    right = np.trace(confusion, axis1=-2, axis2=-1)
+    return _plain(_ratio(right, confusion.sum(axis=(-2, -1))))
 
 
-def macro_f1(confusion: NDArray[np.float64]) -> float:
+def macro_f1(confusion: NDArray[np.float64]) -> float | NDArray[np.float64]:
     """Macro-averaged F1: the plain mean of the F1s of the three classes.
 
     A class that neither occurs nor is predicted counts as 0.
 
     Parameters
     ----------
-    confusion : array of shape (3, 3)
-        From `confusion`.
+    confusion : array of shape (..., 3, 3)
+        From `confusion`, one or many.
 
     Returns
     -------
-    float
+    float, or array of them
         Between 0 and 1.
 
     Examples
@@ -231,8 +232,14 @@ def macro_f1(confusion: NDArray[np.float64]) -> float:
     >>> round(macro_f1(confusion([1, 1, 0, -1], [1, 0, 0, 1])), 4)
     0.3889
     """
-    right = np.diagonal(confusion)
-    return float(_ratio(2 * right, confusion.sum(axis=0) + confusion.sum(axis=1)).mean())
+    right = np.diagonal(confusion, axis1=-2, axis2=-1)
+    both = confusion.sum(axis=-2) + confusion.sum(axis=-1)
+    return _plain(_ratio(2 * right, both).mean(axis=-1))
+
+
+def _plain(values: NDArray[np.float64]) -> float | NDArray[np.float64]:
+    """Return one number as such."""
+    return float(values) if np.ndim(values) == 0 else values
 
 
 def _ratio(part: ArrayLike, whole: ArrayLike) -> NDArray[np.float64]:

@@ -1,24 +1,455 @@
-"""Files to data frames of votes; `Comparisons` does the checking."""
+"""Files to votes: any common format, any known layout; `Comparisons` checks what comes out.
+
+Everything in a file is read as text, whatever its format, so that the same votes are the same
+whether they come as CSV, TSV, Parquet, JSON lines or through a pipe.
+"""
 
 from __future__ import annotations
 
+import csv
+import gzip
+import io
+import json
+import shlex
+import sys
+import zlib
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Literal, NamedTuple
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
-from isplitlbi.vocabulary import InvalidVotes
+from isplitlbi.comparisons import Comparisons
+from isplitlbi.presets import (
+    PRESETS,
+    ROLES,
+    lay_out,
+    read_labels,
+    read_outcomes,
+    require,
+    settle_both_bad,
+)
+from isplitlbi.vocabulary import InvalidRows, InvalidVotes, counted, show
+
+__all__ = ["FORMATS", "Reading", "read_pairs", "read_votes"]
+
+FORMATS = {
+    "csv": "text, fields separated by commas, names in the first line",
+    "tsv": "the same with tabs",
+    "parquet": "Apache Parquet",
+    "jsonl": "one JSON object a line, or an array of objects",
+}
+
+IDS = ("user", "left", "right", "group", "item3", "item4", "item5")
+
+_EXPECTED = "CSV, TSV, Parquet or JSON lines, also with gzip"
+
+# What else people hand in, by the first bytes.
+_FOREIGN = {
+    b"\xff\xfe": "UTF-16 text",
+    b"\xfe\xff": "UTF-16 text",
+    b"PK\x03\x04": "a ZIP archive or an Excel workbook",
+    b"\xd0\xcf\x11\xe0": "an old Excel workbook",
+    b"\x28\xb5\x2f\xfd": "compressed with zstd",
+    b"\xfd7zXZ": "compressed with xz",
+    b"BZh": "compressed with bzip2",
+}
 
 
-def read_csv(path: Path) -> pl.DataFrame:
-    """Read a CSV file with every column as text, so that ids come back unchanged."""
-    if not path.exists():
-        raise InvalidVotes(f"{path}: there is no such file.")
-    if path.is_dir():
-        raise InvalidVotes(f"{path}: this is a folder; expected a CSV file.")
+class Reading(NamedTuple):
+    """Votes from a file, and what was understood of it."""
+
+    votes: Comparisons
+    preset: str  # the layout that was recognised or asked for
+    notes: tuple[str, ...]  # what was dropped or merged and how often, in plain sentences
+
+
+class _Table(NamedTuple):
+    """What stands in a file: columns that may be of use, and the names of all."""
+
+    frame: pl.DataFrame
+    columns: list[str]
+
+
+def read_votes(
+    source: str | Path,
+    *,
+    format: str | None = None,
+    preset: str | None = None,
+    user: str | None = None,
+    left: str | None = None,
+    right: str | None = None,
+    winner: str | None = None,
+    weight: str | None = None,
+    group: str | None = None,
+    labels: Mapping[str, str] | None = None,
+    both_bad: Literal["tie", "drop"] = "tie",
+    drop_invalid: bool = False,
+) -> Reading:
+    """Read votes from a file, or from standard input.
+
+    Parameters
+    ----------
+    source
+        A path, or ``-`` for standard input; compressed with gzip or not.
+    format
+        One of `FORMATS`; recognised from the first bytes by default.
+    preset
+        One of `PRESETS`; recognised from the names of the columns by default.
+    user, left, right, winner, weight, group
+        Names of columns, where they are not those of the preset.
+    labels
+        Other words for the outcomes, such as ``{"draw": "tie"}``.
+    both_bad
+        Whether votes that neither item is good count as ties or are dropped.
+    drop_invalid
+        Whether rows that cannot be used are dropped (the notes say how many and why); by default
+        they are an error.
+    """
+    if both_bad not in ("tie", "drop"):
+        raise InvalidVotes(f"both_bad is {both_bad!r}; it must be tie or drop.")
+    named = dict(zip(ROLES, (user, left, right, winner, weight, group), strict=True))
+    asked = {role: name for role, name in named.items() if name is not None}
+    notes: list[str] = []
+    name, data = _content(source)
+    known = frozenset().union(*(each.known for each in PRESETS.values()), asked.values())
+    table = _read_table(data, name, format, known, _Dropping(drop_invalid, notes, "rows"))
+    layout, names = lay_out(table.columns, asked, preset, name, notes)
+    frame = layout.pairs(_take(table, names, name))
+    expanded = "row" in frame.columns
+    if expanded and (empty := table.frame.height - frame["row"].n_unique()):
+        notes.append(f"{counted(empty, 'row')} dropped: all counts are 0.")
+    if layout.both_bad:
+        frame = settle_both_bad(frame, layout, labels or {}, both_bad, notes)
+    names = {role: role for role in (*ROLES, *frame.columns)} | dict(layout.called) | names
+    asked_labels = read_labels(labels or {}, name)
+    dropping = _Dropping(drop_invalid, notes, "pairs" if expanded else "rows")
+    while True:
+        if frame.is_empty():
+            why = f"no votes are left. {' '.join(notes)}" if notes else "there are no votes in it."
+            raise InvalidVotes(f"{name}: {why}")
+        try:
+            series = frame.drop("row", "outcome", strict=False).to_dict()
+            series["winner"] = read_outcomes(frame, layout, names, asked_labels, name, notes)
+            votes = Comparisons.from_series(series, names, source=name)
+        except InvalidRows as error:
+            dropping.note_or_raise(
+                error, frame["row"].to_numpy() if "row" in frame.columns else None
+            )
+            frame = frame.filter(pl.Series(~error.rows))
+        else:
+            return Reading(votes, layout.name, tuple(dict.fromkeys(notes)))
+
+
+def read_pairs(
+    source: str | Path,
+    *,
+    format: str | None = None,
+    user: str | None = None,
+    left: str | None = None,
+    right: str | None = None,
+) -> pl.DataFrame:
+    """Read pairs to predict: a frame with the columns user, left and right, as text."""
+    names = {"user": user or "user", "left": left or "left", "right": right or "right"}
+    name, data = _content(source)
+    known = frozenset(names.values())
+    table = _read_table(data, name, format, known, _Dropping(False, [], "rows", offer=False))
+    require(names, table.columns, name)
+    frame = _take(table, names, name)
+    if frame.is_empty():
+        raise InvalidVotes(f"{name}: there are no pairs in it. Give at least one row.")
+    for role, column in names.items():
+        if (missing := frame[role].is_null() | (frame[role] == "")).any():
+            raise InvalidRows(name, missing, f"{column} is missing", "Fill it in or remove the row")
+    if (same := frame["left"] == frame["right"]).any():
+        item = show(frame["left"].filter(same)[0])
+        raise InvalidRows(name, same, f"item {item} is compared with itself", "Remove the row")
+    return frame
+
+
+class _Dropping(NamedTuple):
+    """What becomes of rows that cannot be used."""
+
+    allowed: bool
+    notes: list[str]
+    unit: str
+    offer: bool = True  # whether to tell of the option
+
+    def note_or_raise(self, error: InvalidRows, numbers: NDArray[np.int64] | None = None) -> None:
+        if not self.allowed:
+            remedy = error.remedy
+            if self.offer:
+                remedy += ", or drop such rows with --drop-invalid"
+            raise InvalidRows(error.source, error.rows, error.problem, remedy, numbers) from None
+        dropped = counted(int(error.rows.sum()), self.unit.removesuffix("s"))
+        self.notes.append(f"{dropped} dropped: {error.problem}.")
+
+
+# --- bytes -----------------------------------------------------------------------------------
+
+
+def _content(source: str | Path) -> tuple[str, bytes]:
+    """Return what to call a source, and its bytes, decompressed."""
+    if str(source) == "-":
+        name, data = "standard input", sys.stdin.buffer.read()
+    else:
+        path = Path(source)
+        name = path.name
+        try:
+            data = path.read_bytes()
+        except FileNotFoundError:
+            raise InvalidVotes(f"{path}: there is no such file.") from None
+        except IsADirectoryError:
+            raise InvalidVotes(f"{path}: this is a folder; expected a file of votes.") from None
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or error
+            raise InvalidVotes(f"{path}: it cannot be read ({reason}).") from None
+    if data[:2] == b"\x1f\x8b":
+        try:
+            data = gzip.decompress(data)
+        except (OSError, EOFError, zlib.error):
+            raise InvalidVotes(
+                f"{name}: the compressed file is broken off or damaged. Copy it anew."
+            ) from None
+    if not data[:65536].strip(b"\xef\xbb\xbf \t\r\n") and not data.strip():
+        raise InvalidVotes(f"{name}: the file is empty.")
+    return name, data
+
+
+def _recognise_format(data: bytes, name: str) -> str:
+    if data[:4] == b"PAR1":
+        return "parquet"
+    line = data[:65536].lstrip(b"\xef\xbb\xbf \t\r\n").split(b"\n", 1)[0]
+    if line[:1] in (b"{", b"["):
+        return "jsonl"
+    has_tabs_by_name = name.lower().removesuffix(".gz").endswith((".tsv", ".tab"))
+    return "tsv" if b"\t" in line and (has_tabs_by_name or b"," not in line) else "csv"
+
+
+def _read_table(
+    data: bytes, name: str, format: str | None, known: frozenset[str], dropping: _Dropping
+) -> _Table:
+    if format is not None and format not in FORMATS:
+        raise InvalidVotes(f"format {format!r} is not one of {', '.join(FORMATS)}.")
+    found = _recognise_format(data, name)
+    format = format or found
+    if "parquet" in (format, found) and format != found:
+        raise InvalidVotes(
+            f"{name}: this is {'' if found == 'parquet' else 'not '}a Parquet file. "
+            f"Say --input-format {found}, or leave the option out."
+        )
+    if format == "parquet":
+        return _read_parquet(data, name, known)
+    _refuse_foreign(data, name)
+    if format == "jsonl":
+        return _read_json(data, name, known)
+    return _read_text(data, name, "\t" if format == "tsv" else ",", dropping)
+
+
+# --- text ------------------------------------------------------------------------------------
+
+
+def _read_text(data: bytes, name: str, separator: str, dropping: _Dropping) -> _Table:
+    data = data.removeprefix(b"\xef\xbb\xbf")
+    if (
+        not data.endswith(b"\n")
+        or data[:1] in (b"\n", b"\r")
+        or data.endswith((b"\n\n", b"\n\r\n"))
+    ):
+        data = data.strip(b"\r\n") + b"\n"
+    columns = _header(data, name, separator)
+    reason = None
     try:
-        return pl.read_csv(path, infer_schema=False)
-    except pl.exceptions.NoDataError:
-        raise InvalidVotes(f"{path.name}: the file is empty.") from None
-    except (pl.exceptions.PolarsError, OSError, UnicodeDecodeError) as error:
-        reason = str(error).strip().splitlines()[0].rstrip(".")
-        raise InvalidVotes(f"{path.name}: this is not a readable CSV file ({reason}).") from None
+        frame = pl.read_csv(data, separator=separator, infer_schema=False)
+    except pl.exceptions.PolarsError as error:
+        frame, reason = pl.DataFrame(schema=columns), _first_line(error)
+        _refuse_other_encodings(data, name)
+    # A row that is too short ends in nulls; a longer one is an error.
+    if reason or (frame.height and frame.to_series(-1).null_count()):
+        rows = _Rows.of(data, separator)
+        if rows.n_quotes % 2:
+            raise InvalidVotes(
+                f"{name}: a quotation mark is opened and never closed. Put a field with quotation "
+                "marks in quotation marks, and write each of those inside twice."
+            )
+        ragged = rows.n_fields[1:] != len(columns)
+        if ragged.any():
+            first = int(rows.n_fields[1:][ragged][0])
+            problem = f"{counted(first, 'field')} where the header has {len(columns)}"
+            remedy = "Put a field with separators, quotation marks or newlines in quotation marks"
+            dropping.note_or_raise(InvalidRows(name, ragged, problem, remedy))
+            return _read_text(rows.without(data, ragged), name, separator, dropping)
+    if reason or frame.width != len(columns):
+        raise InvalidVotes(
+            f"{name}: this is not a readable CSV or TSV file ({reason or 'unclear header'}). Put a "
+            "field with quotation marks in quotation marks, and write each of those inside twice."
+        )
+    frame.columns = columns
+    return _Table(frame, columns)
+
+
+def _header(data: bytes, name: str, separator: str) -> list[str]:
+    lines = io.TextIOWrapper(io.BytesIO(data), encoding="utf-8", newline="")
+    try:
+        columns = next(csv.reader(lines, delimiter=separator, strict=True))
+    except UnicodeDecodeError:
+        _refuse_other_encodings(data, name)
+        raise
+    except (csv.Error, StopIteration) as error:
+        raise InvalidVotes(
+            f"{name}: its first line is not a readable header ({error}). "
+            "Give the names of the columns there."
+        ) from None
+    if len(columns) == 1 and (other := next((c for c in ";|\t" if c in columns[0]), None)):
+        raise InvalidVotes(
+            f"{name}: its fields are separated by {other!r}. Export it with commas or tabs."
+        )
+    if twice := [column for column in dict.fromkeys(columns) if columns.count(column) > 1]:
+        raise InvalidVotes(f"{name}: its header has {twice[0]!r} more than once. Rename one.")
+    return columns
+
+
+class _Rows(NamedTuple):
+    """Where the rows of a text lie, the header first, and how many fields each has."""
+
+    ends: NDArray[np.int64]
+    n_fields: NDArray[np.int64]
+    n_quotes: int
+
+    @classmethod
+    def of(cls, data: bytes, separator: str) -> _Rows:
+        characters = np.frombuffer(data, dtype=np.uint8)
+        quotes = np.flatnonzero(characters == ord('"'))
+        ends = np.flatnonzero(characters == ord("\n"))
+        ends = ends[np.searchsorted(quotes, ends) % 2 == 0]  # the others are inside of a field
+        separators = np.flatnonzero(characters == ord(separator))
+        separators = separators[np.searchsorted(quotes, separators) % 2 == 0]
+        n_fields = np.diff(np.searchsorted(separators, ends), prepend=0) + 1
+        return cls(ends, n_fields, len(quotes))
+
+    def without(self, data: bytes, dropped: NDArray[np.bool_]) -> bytes:
+        kept = np.repeat(np.append(True, ~dropped), np.diff(self.ends, prepend=-1))
+        return bytes(np.frombuffer(data, dtype=np.uint8)[: len(kept)][kept])
+
+
+def _refuse_foreign(data: bytes, name: str) -> None:
+    """Refuse what is no text at all, or text of two bytes a character."""
+    kind = next((kind for start, kind in _FOREIGN.items() if data.startswith(start)), None)
+    head = data[:4096]
+    if kind is None and 0 in head:
+        every_other = max(head[::2].count(0), head[1::2].count(0)) > 0.4 * len(head[::2])
+        kind = (
+            "UTF-16 text"
+            if every_other and min(head[::2].count(0), head[1::2].count(0)) == 0
+            else "no text"
+        )
+    if kind is not None and kind.startswith("UTF-16"):
+        raise InvalidVotes(f"{name}: this is {kind}; expected UTF-8. {_convert('UTF-16', name)}")
+    if kind is not None:
+        raise InvalidVotes(f"{name}: this is {kind}; expected {_EXPECTED}.")
+
+
+def _refuse_other_encodings(data: bytes, name: str) -> None:
+    try:
+        data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        if any(byte < 32 and byte not in b"\t\n\r" for byte in data[:4096]):
+            raise InvalidVotes(f"{name}: this is no text; expected {_EXPECTED}.") from None
+        line = data.count(b"\n", 0, error.start) + 1
+        raise InvalidVotes(
+            f"{name}, line {line}: byte 0x{data[error.start]:02x} is not UTF-8; the file looks "
+            f"like Latin-1 (Windows-1252). {_convert('WINDOWS-1252', name)}"
+        ) from None
+
+
+def _convert(encoding: str, name: str) -> str:
+    file = "" if name == "standard input" else f" {shlex.quote(name)}"
+    return f"Convert it with: iconv -f {encoding} -t UTF-8{file}"
+
+
+# --- typed formats ---------------------------------------------------------------------------
+
+
+def _read_parquet(data: bytes, name: str, known: frozenset[str]) -> _Table:
+    try:
+        columns = list(pl.read_parquet_schema(io.BytesIO(data)))
+        wanted = [column for column in columns if column in known]
+        return _Table(pl.read_parquet(io.BytesIO(data), columns=wanted), columns)
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
+        raise InvalidVotes(
+            f"{name}: this is not a readable Parquet file ({_first_line(error)}). Write it anew."
+        ) from None
+
+
+def _read_json(data: bytes, name: str, known: frozenset[str]) -> _Table:
+    """Read the columns that may be of use; the others are those of the first object."""
+    data = data.removeprefix(b"\xef\xbb\xbf").strip()
+    is_array = data[:1] == b"["
+    schema = dict.fromkeys(sorted(known), pl.String)
+    try:
+        if is_array:
+            frame = pl.read_json(data, schema=schema)
+        else:
+            frame = pl.read_ndjson(data, schema=schema)
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
+        _refuse_other_encodings(data, name)
+        if not is_array:
+            _refuse_first_bad_line(data, name)
+        raise InvalidVotes(f"{name}: this is not readable JSON ({_first_line(error)}).") from None
+    first = _first_object(data, is_array)
+    used = [column for column in schema if frame[column].null_count() < frame.height]
+    return _Table(frame, list(dict.fromkeys([*first, *used])))
+
+
+def _first_object(data: bytes, is_array: bool) -> Iterable[str]:
+    head = data[1:].lstrip() if is_array else data
+    try:
+        found, _ = json.JSONDecoder().raw_decode(head[: 2**20].decode("utf-8", "ignore"))
+    except ValueError:
+        return []
+    return found if isinstance(found, dict) else []
+
+
+def _refuse_first_bad_line(data: bytes, name: str) -> None:
+    for number, line in enumerate(filter(None, map(bytes.strip, data.split(b"\n"))), start=1):
+        try:
+            is_object = isinstance(json.loads(line, parse_constant=_refuse_constant), dict)
+            reason = "" if is_object else " (but another value)"
+        except ValueError as error:
+            is_object, reason = False, f" ({error})"
+        if not is_object:
+            raise InvalidVotes(
+                f"{name}, row {number}: this is no JSON object{reason}. Write one object a line."
+            ) from None
+
+
+def _refuse_constant(word: str) -> None:
+    raise ValueError(f"{word} is not JSON")
+
+
+def _take(table: _Table, names: Mapping[str, str], source: str) -> pl.DataFrame:
+    """Return the columns of all roles as text."""
+    taken = {}
+    for role, name in names.items():
+        column = table.frame[name]
+        kind = column.dtype
+        if isinstance(kind, pl.Categorical | pl.Enum) or kind.is_integer() or kind == pl.Null:
+            column = column.cast(pl.String)
+        elif role == "weight" and kind.is_float():
+            column = column.fill_nan(None)
+        elif role not in IDS and (kind.is_float() or kind == pl.Boolean):
+            column = (column.fill_nan(None) if kind.is_float() else column).cast(pl.String)
+        elif kind != pl.String:
+            raise InvalidVotes(
+                f"{source}: {name} holds values of type {kind}, such as "
+                f"{show(column.drop_nulls().first())}; expected text or whole numbers. "
+                "Convert the column."
+            )
+        taken[role] = column.alias(role)
+    return pl.DataFrame(taken)
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")

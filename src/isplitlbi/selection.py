@@ -131,14 +131,11 @@ def select(
         curves.append(Curves(dynamics, grid, weight, scores))
 
     def follow_fold(candidate: int, fold: int) -> None:
-        curve, (training, held_out) = curves[candidate], folds[fold]
+        curve, (training, votes) = curves[candidate], folds[fold]
+        held_out = _HeldOut(votes, link, rule, len(curve.times), backend)
         checkpoint = None
         if checkpoints is not None:
-            filled = {
-                f"{estimate}_{scoring}": curve.scores[estimate][scoring][fold]
-                for estimate in ESTIMATES
-                for scoring in SCORINGS
-            }
+            filled = {"losses": held_out.losses, "tables": held_out.tables}
             checkpoint = checkpoints.of(f"candidate-{candidate}-fold-{fold}", filled)
         path = follow(
             training,
@@ -146,7 +143,7 @@ def select(
             curve.dynamics,
             scheme.rough(),
             curve.times,
-            observe=_scorer(curve, fold, held_out, link, rule, backend),
+            observe=held_out.observe,
             keep=False,
             checkpoint=checkpoint,
             reporter=reporter,
@@ -154,6 +151,9 @@ def select(
         )
         if path.ending is not Ending.COMPLETE:
             raise PathFailed(path.ending.value)
+        for estimate, scores in held_out.scores().items():
+            for scoring, values in scores.items():
+                curve.scores[estimate][scoring][fold] = values
 
     paths = [partial(follow_fold, *each) for each in np.ndindex(len(curves), len(folds))]
     _side_by_side([*alongside, *paths], n_jobs, reporter)
@@ -200,20 +200,31 @@ def _weight(votes: Comparisons) -> float:
     return float(votes.n_votes if votes.weight is None else votes.weight.sum())
 
 
-def _scorer(
-    curves: Curves, fold: int, held_out: Comparisons, link: Link, rule: Rule, backend: str | None
-) -> Callable[[int, State], None]:
-    """Return an observer that scores held-out votes at every time of a path."""
-    everybody = np.ones(held_out.n_users, dtype=np.bool_)
+class _HeldOut:
+    """Held-out votes, scored at every time of a path that advances without them."""
 
-    def observe(index: int, state: State) -> None:
-        parameters = Parameters(held_out.slots, state.consensus, state.deviation)
-        for estimate, deviates in (("dense", everybody), ("sparse", state.dual_norm > 1.0)):
-            scores = score_votes(held_out, parameters, link, rule, deviates, backend)
-            for scoring, value in scores.items():
-                curves.scores[estimate][scoring][fold, index] = value
+    def __init__(
+        self, votes: Comparisons, link: Link, rule: Rule, n_times: int, backend: str | None
+    ) -> None:
+        self.score = _scorer(votes, link, rule, backend)
+        self.everybody = np.ones(votes.n_users, dtype=np.bool_)
+        # Losses and confusions by estimate and time.
+        self.losses = np.empty((len(ESTIMATES), n_times))
+        self.tables = np.empty((len(ESTIMATES), n_times, 3, 3))
 
-    return observe
+    def observe(self, index: int, state: State) -> None:
+        """Score the votes at one time of the path."""
+        for estimate, deviates in enumerate((self.everybody, state.dual_norm > 1.0)):
+            self.losses[estimate, index] = self.score(
+                state.consensus, state.deviation, deviates, self.tables[estimate, index]
+            )
+
+    def scores(self) -> dict[str, dict[str, Floats]]:
+        """Return the scores by estimate and scoring, over times."""
+        return {
+            estimate: _scores(losses, tables)
+            for estimate, losses, tables in zip(ESTIMATES, self.losses, self.tables, strict=True)
+        }
 
 
 def score_votes(
@@ -229,26 +240,39 @@ def score_votes(
     Where ``deviates`` is given, the other users vote like the consensus.
     """
     table = np.empty((3, 3))
-    weight = np.ones(votes.n_votes) if votes.weight is None else votes.weight
-    loss = kernels.backend(backend).score(
-        link,
-        votes.slots,
-        votes.user,
-        votes.left_slot,
-        votes.right_slot,
-        votes.outcome,
-        weight,
-        parameters.consensus,
-        parameters.deviation,
-        np.ones(votes.n_users, dtype=np.bool_) if deviates is None else deviates,
-        rule == "threshold",
-        table,
-    )
-    return {
-        "log_loss": loss / float(weight.sum()),
-        "micro_f1": micro_f1(table),
-        "macro_f1": macro_f1(table),
-    }
+    who = np.ones(votes.n_users, dtype=np.bool_) if deviates is None else deviates
+    score = _scorer(votes, link, rule, backend)
+    return _scores(score(parameters.consensus, parameters.deviation, who, table), table)
+
+
+def _scorer(
+    votes: Comparisons, link: Link, rule: Rule, backend: str | None
+) -> Callable[[Floats, Floats, NDArray[np.bool_], Floats], float]:
+    """Return a function that fills a confusion and returns the mean loss.
+
+    Votes of one user on one pair, the same way round, are scored together.
+    """
+    loops = kernels.backend(backend)
+    key = votes.left_slot * np.int64(len(votes.slots.coordinate)) + votes.right_slot
+    _, first, place = np.unique(key, return_index=True, return_inverse=True)
+    amount = np.bincount(3 * place + (1 - votes.outcome), votes.weight, 3 * len(first))
+    counts = amount.astype(np.float64).reshape(-1, 3)
+    pairs = (votes.user[first], votes.left_slot[first], votes.right_slot[first], counts)
+    total, by_threshold = float(counts.sum()), rule == "threshold"
+
+    def score(
+        consensus: Floats, deviation: Floats, deviates: NDArray[np.bool_], table: Floats
+    ) -> float:
+        loss: float = loops.score(
+            link, votes.slots, *pairs, consensus, deviation, deviates, by_threshold, table
+        )
+        return loss / total
+
+    return score
+
+
+def _scores(loss: Any, confusion: Floats) -> dict[str, Any]:
+    return {"log_loss": loss, "micro_f1": micro_f1(confusion), "macro_f1": macro_f1(confusion)}
 
 
 def predict_outcomes(

@@ -10,9 +10,55 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+# Ids are numbered in blocks of rows and found in tables that fit a processor's cache.
+BLOCK = 2**17
+PLACE_BITS = 18
+PLACES = 2**PLACE_BITS
+
 
 class InvalidVotes(ValueError):
     """Votes that cannot be used; the message says why, and what to do, to who gave them."""
+
+
+class InvalidRows(InvalidVotes):
+    """Some rows that cannot be used; without them, the others perhaps can.
+
+    Parameters
+    ----------
+    source
+        What to call the votes.
+    rows
+        A mask of the rows.
+    problem, remedy
+        What is wrong with them, such as the first one, and what to do: sentences without a stop.
+    numbers
+        What to call each row; as they are counted, from 1, by default.
+    """
+
+    def __init__(
+        self,
+        source: str,
+        rows: pl.Series | NDArray[np.bool_],
+        problem: str,
+        remedy: str,
+        numbers: NDArray[np.int64] | None = None,
+    ) -> None:
+        self.source, self.rows, self.problem, self.remedy = (
+            source,
+            np.asarray(rows),
+            problem,
+            remedy,
+        )
+        found = np.flatnonzero(self.rows)
+        names = found + 1 if numbers is None else np.unique(numbers[found])
+        super().__init__(f"{source}, {_name_rows(names)}: {problem}. {remedy}.")
+
+
+def _name_rows(numbers: NDArray[np.int64]) -> str:
+    if len(numbers) == 1:
+        return f"row {numbers[0]}"
+    *shown, last = [*map(str, numbers[:3]), f"{len(numbers) - 3:,} more"][: len(numbers)]
+    return f"rows {', '.join(shown)} and {last}"
 
 
 class Vocabulary:
@@ -34,6 +80,22 @@ class Vocabulary:
         self.labels.setflags(write=False)
         self.what = what
         self._sorted = pl.Series(what, labels.tolist(), dtype=_id_type(labels))
+
+    @classmethod
+    def indexed(
+        cls, *columns: pl.Series, what: str = "id", source: str = "votes"
+    ) -> tuple[Self, list[NDArray[np.int32]]]:
+        """Collect the ids of some columns without missing values, and return their indices too."""
+        if all(column.dtype == pl.String for column in columns):
+            numbering = _Numbering()
+            numbers = [numbering.number(column) for column in columns]
+            if len(numbering.texts) <= PLACES:
+                ids = numbering.texts[1:]
+                vocabulary = cls.of(ids, what=what, source=source)
+                indices = np.append(np.int32(-1), vocabulary.encode(ids))
+                return vocabulary, [indices[some] for some in numbers]
+        vocabulary = cls.of(*columns, what=what, source=source)
+        return vocabulary, [vocabulary.encode(column) for column in columns]
 
     @classmethod
     def of(cls, *columns: pl.Series, what: str = "id", source: str = "votes") -> Self:
@@ -99,6 +161,76 @@ class Vocabulary:
         by_text = {str(known): known for known in self.labels}
         close = difflib.get_close_matches(str(label), by_text, n=1, cutoff=0.0)
         return by_text[close[0]]
+
+
+class _Numbering:
+    """Numbers for texts in the order in which they come.
+
+    A text's number stands in a table at the place that one end of its hash gives, or the other end
+    where another text was there before. What is found is compared with the text, so a hash never
+    decides; the few texts without a place, and those not met before, are looked up in full.
+    """
+
+    def __init__(self) -> None:
+        self.texts = pl.Series([None], dtype=pl.String)  # where an empty place leads to
+        self._tables = np.zeros((2, PLACES), dtype=np.int32)
+        self._homeless = self.texts.clear()
+        self._homeless_numbers = np.empty(0, dtype=np.int32)
+
+    def number(self, column: pl.Series) -> NDArray[np.int32]:
+        """Return the number of every text, from 1; stop where there are too many of them."""
+        numbers = [np.empty(0, dtype=np.int32)]
+        for chunk in column.get_chunks():
+            for start in range(0, len(chunk), BLOCK):
+                if len(self.texts) <= PLACES:
+                    numbers.append(self._number_block(chunk.slice(start, BLOCK)))
+        return np.concatenate(numbers)
+
+    def _number_block(self, block: pl.Series) -> NDArray[np.int32]:
+        hashes = block.hash().to_numpy()
+        first, second = self._tables
+        numbers: NDArray[np.int32] = first[_high_place(hashes)]
+        differs = self._differs(numbers, block)
+        if differs.any():
+            rows, rest = np.flatnonzero(differs.to_numpy()), block.filter(differs)
+            found = second[_low_place(hashes[rows])]
+            differs = self._differs(found, rest)
+            if differs.any():
+                found[differs.to_numpy()] = self._look_up(rest.filter(differs))
+            numbers[rows] = found
+        return numbers
+
+    def _differs(self, numbers: NDArray[np.int32], texts: pl.Series) -> pl.Series:
+        return self.texts.gather(pl.Series(numbers.view(np.uint32))).ne_missing(texts)
+
+    def _look_up(self, rest: pl.Series) -> NDArray[np.int32]:
+        distinct = rest.unique()
+        new = distinct.filter(~distinct.is_in(self._homeless.implode()))
+        numbers = np.arange(len(self.texts), len(self.texts) + len(new), dtype=np.int32)
+        known = pl.Enum(pl.concat([self._homeless, new]))
+        numbers_of_known = np.concatenate([self._homeless_numbers, numbers])
+        found: NDArray[np.int32] = numbers_of_known[rest.cast(known).to_physical().to_numpy()]
+        self.texts = pl.concat([self.texts, new], rechunk=True)
+        self._house(new.hash().to_numpy(), numbers)
+        return found
+
+    def _house(self, hashes: NDArray[np.uint64], numbers: NDArray[np.int32]) -> None:
+        for table, place in zip(self._tables, (_high_place, _low_place), strict=True):
+            places = place(hashes)
+            free = table[places] == 0
+            table[places[free]] = numbers[free]
+            homeless = table[places] != numbers
+            hashes, numbers = hashes[homeless], numbers[homeless]
+        self._homeless = pl.concat([self._homeless, self.texts.gather(numbers)])
+        self._homeless_numbers = np.concatenate([self._homeless_numbers, numbers])
+
+
+def _high_place(hashes: NDArray[np.uint64]) -> NDArray[np.int64]:
+    return (hashes >> np.uint64(64 - PLACE_BITS)).view(np.int64)
+
+
+def _low_place(hashes: NDArray[np.uint64]) -> NDArray[np.int64]:
+    return (hashes & np.uint64(PLACES - 1)).view(np.int64)
 
 
 def as_series(values: Any, name: str, source: str) -> pl.Series:
@@ -174,6 +306,11 @@ def show(value: Any) -> str:
     """Show a value in a message, shortened where a stranger's id would drown the sentence."""
     text = repr(value.item() if isinstance(value, np.generic) else value)
     return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def counted(n: int, unit: str) -> str:
+    """Say how many there are: 1 row, 12 rows."""
+    return f"{n:,} {unit}" if n == 1 else f"{n:,} {unit}s"
 
 
 def _id_type(labels: NDArray[Any]) -> type[pl.DataType]:

@@ -151,8 +151,7 @@ def score(
     user,
     left_slot,
     right_slot,
-    outcome,
-    weight,
+    counts,
     consensus,
     deviation,
     deviates,
@@ -161,17 +160,18 @@ def score(
 ):
     total = 0.0
     confusion[:] = 0.0
+    n_pairs = index(len(user))
     chunk = np.empty(5 * int(CHUNK))
-    for first_vote in range(index(0), index(len(outcome)), CHUNK):
-        size = min(CHUNK, index(len(outcome)) - first_vote)
+    for first_pair in range(index(0), n_pairs, CHUNK):
+        size = min(CHUNK, n_pairs - first_pair)
         for k in range(size):
-            vote = first_vote + k
-            who, i, j = user[vote], left_slot[vote], right_slot[vote]
-            margin = consensus[slots.coordinate[i]] - consensus[slots.coordinate[j]]
+            pair = first_pair + k
+            who, i, j = index(user[pair]), index(left_slot[pair]), index(right_slot[pair])
+            margin = consensus[index(slots.coordinate[i])] - consensus[index(slots.coordinate[j])]
             threshold = consensus[-1]
             if deviates[who]:
                 margin += deviation[i] - deviation[j]
-                threshold += deviation[slots.start[who + 1] - 1]
+                threshold += deviation[slots.start[who + ONE] - 1]
             chunk[k] = margin
             chunk[k + CHUNK] = threshold
         for k in range(size):
@@ -180,19 +180,17 @@ def score(
             chunk[k + index(3) * CHUNK] = tie
             chunk[k + index(4) * CHUNK] = right
         for k in range(size):
-            vote = first_vote + k
+            pair = first_pair + k
             margin, threshold = chunk[k], chunk[k + CHUNK]
-            left, tie, right = (
-                chunk[k + index(2) * CHUNK],
-                chunk[k + index(3) * CHUNK],
-                chunk[k + index(4) * CHUNK],
-            )
+            left, tie = chunk[k + index(2) * CHUNK], chunk[k + index(3) * CHUNK]
+            right = chunk[k + index(4) * CHUNK]
             if by_threshold:
                 predicted = int(margin > threshold) - int(margin < -threshold)
             else:
                 predicted = int(left > tie and left > right) - int(right > tie and right > left)
-            confusion[1 - outcome[vote], 1 - predicted] += weight[vote]
-            total -= weight[vote] * chunk[k + index(3 - outcome[vote]) * CHUNK]
+            for outcome in range(3):
+                confusion[outcome, 1 - predicted] += counts[pair, outcome]
+            total -= counts[pair, 0] * left + counts[pair, 1] * tie + counts[pair, 2] * right
     return total
 
 
@@ -467,7 +465,7 @@ def squares(slots, begin, end, one, other):
 
 @loop
 def is_free(threshold, downhill, delta):
-    return downhill > 0.0 or (threshold > 2.0 * delta and threshold + downhill > delta)
+    return downhill > 0.0 or (threshold > 1.01 * delta and threshold + downhill > delta)
 
 
 @loop

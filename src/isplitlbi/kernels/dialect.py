@@ -110,9 +110,12 @@ def _digest(link_class: type[Link]) -> str:
 register_model(LinkType)(models.OpaqueModel)
 
 
+_type_of_class = cache(LinkType)  # numba asks at every call
+
+
 @typeof_impl.register(Link)
 def _type_of_link(value: Link, _context: Any) -> LinkType:
-    return LinkType(type(value))
+    return _type_of_class(type(value))
 
 
 @unbox(LinkType)

@@ -144,8 +144,7 @@ def score(
     user: Integers,
     left_slot: Integers,
     right_slot: Integers,
-    outcome: NDArray[np.int8],
-    weight: Floats,
+    counts: Floats,
     consensus: Floats,
     deviation: Floats,
     deviates: NDArray[np.bool_],
@@ -154,8 +153,9 @@ def score(
 ) -> float:
     """Fill the confusion of predicted votes with the truth; return the sum of their losses.
 
-    Users who do not deviate vote like the consensus. Predicted is a tie within the threshold, or
-    else the most probable outcome.
+    ``counts`` has a row for every (user, left, right): how often left won, a tie, right won. Users
+    who do not deviate vote like the consensus. Predicted is a tie within the threshold, or else the
+    most probable outcome.
     """
     own = consensus[slots.coordinate] + deviation * np.repeat(deviates, np.diff(slots.start))
     margin, threshold = own[left_slot] - own[right_slot], own[slots.threshold][user]
@@ -165,8 +165,9 @@ def score(
         if by_threshold
         else metrics.most_probable(log_probabilities)
     )
-    confusion[:] = metrics.confusion(outcome, predicted, weight)
-    return metrics.log_loss(outcome, log_probabilities, weight) * float(np.sum(weight))
+    for place, outcome in enumerate((1, 0, -1)):
+        confusion[:, place] = counts[predicted == outcome].sum(axis=0)
+    return -float(np.sum(counts * log_probabilities))
 
 
 # --- the implicit scheme -------------------------------------------------------------------------
@@ -290,7 +291,7 @@ def is_free(threshold: Any, downhill: Any, delta: float) -> Any:
 
     One near the bound, or on its way to it, would spoil the directions of the others.
     """
-    return (downhill > 0.0) | ((threshold > 2.0 * delta) & (threshold + downhill > delta))
+    return (downhill > 0.0) | ((threshold > 1.01 * delta) & (threshold + downhill > delta))
 
 
 def curvature_product(

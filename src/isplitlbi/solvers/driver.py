@@ -12,6 +12,7 @@ over votes, so that nu, kappa and t mean the same for three thousand votes and t
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -290,7 +291,12 @@ def _mapped(file: Path, shape: tuple[int, int]) -> Floats:
             found = np.empty(0)
         if found.shape == shape and found.dtype == np.float64:
             return found
-    return np.lib.format.open_memmap(file, mode="w+", dtype=np.float64, shape=shape)
+    mapped = np.lib.format.open_memmap(file, mode="w+", dtype=np.float64, shape=shape)
+    if hasattr(os, "posix_fallocate"):
+        # A disk that fills up under mapped memory would end the process; now it is an error.
+        with file.open("r+b") as stream:
+            os.posix_fallocate(stream.fileno(), 0, file.stat().st_size)
+    return mapped
 
 
 def _advance(stepper: Stepper, state: State, until: float, last: float, max_steps: int) -> Ending:

@@ -99,8 +99,9 @@ class _ImplicitStepper:
             landing = state.time + 1.5 * wanted >= last
             step = last - state.time if landing else wanted
             origin = self._origin(state, step)
-            consensus, deviation = self._solve(*self._predict(state, step), origin)
-            error = self._error(state, step, consensus, deviation)
+            guess = self._predict(state, step)
+            consensus, deviation = self._solve(guess[0].copy(), guess[1].copy(), origin)
+            error = self._error(state, step, guess, (consensus, deviation))
             growth = 0.9 * (self.scheme.tol / max(error, 1e-12)) ** (1.0 / 3.0)
             # An error that is not a number is let through, for the driver to see.
             if not error > 2.0 * self.scheme.tol or step <= SMALLEST_STEP * until:
@@ -129,19 +130,17 @@ class _ImplicitStepper:
             kappa,
         )
 
-    def _predict(
-        self, state: State, step: float, out: Floats | None = None
-    ) -> tuple[Floats, Floats]:
+    def _predict(self, state: State, step: float) -> tuple[Floats, Floats]:
         """Continue the last steps of consensus and deviations by a parabola."""
         if state.momentum is None:
-            return state.consensus.copy(), state.deviation.copy()
+            return state.consensus, state.deviation
         momentum = state.momentum
         bent = step * (step + momentum.last_steps[0])
         consensus = (
             state.consensus + step * momentum.consensus_rate + bent * momentum.consensus_bend
         )
         deviation = self._extrapolate(
-            state.deviation, momentum.deviation_rate, step, momentum.deviation_bend, bent, out
+            state.deviation, momentum.deviation_rate, step, momentum.deviation_bend, bent
         )
         consensus[-1] = max(consensus[-1], self.dynamics.delta)
         own = bounded(
@@ -153,7 +152,13 @@ class _ImplicitStepper:
         deviation[self.thresholds] = own - consensus[-1]
         return consensus, deviation
 
-    def _error(self, state: State, step: float, consensus: Floats, deviation: Floats) -> float:
+    def _error(
+        self,
+        state: State,
+        step: float,
+        guess: tuple[Floats, Floats],
+        solved: tuple[Floats, Floats],
+    ) -> float:
         """Estimate the relative error of the step from how far the prediction was off.
 
         Both errors are multiples of the third derivative, so that their difference gives either.
@@ -163,9 +168,7 @@ class _ImplicitStepper:
         last, before = state.momentum.last_steps
         of_formula = step * (step + last) / (2.0 * step + last)
         share = of_formula / (of_formula + step + last + before)
-        guess = self._predict(state, step, out=self.system.solution)
-        off = relative(self.slots, *guess, consensus, deviation, 2.0, self.loops, self.blocks)
-        return share * off
+        return share * relative(self.slots, *guess, *solved, 2.0, self.loops, self.blocks)
 
     def _accept(
         self,
@@ -209,9 +212,8 @@ class _ImplicitStepper:
         length: float,
         bend: Floats | None = None,
         bending: float = 0.0,
-        out: Floats | None = None,
     ) -> Floats:
-        reached = np.empty_like(base) if out is None else out
+        reached = np.empty_like(base)
 
         def extrapolate(_block: int, begin: int, end: int) -> None:
             self.loops.extrapolate(

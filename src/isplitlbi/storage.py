@@ -1,0 +1,255 @@
+"""The model folder: a fitted model on disk, for people and for programs.
+
+    model.json       settings, what was chosen, the votes' fingerprint, a summary
+    consensus.csv    tier,item,score
+    users.csv        user,votes,entry_time,entry_rank,distance,abnormal
+    votes.npz        the votes, indexed
+    path.npz         the regularization path
+    selection.npz    the score curves of the cross-validation, where there was one
+
+A folder is written beside its place and then renamed, so that it is whole or not there at all.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import isplitlbi
+from isplitlbi.comparisons import Comparisons
+from isplitlbi.estimators import SOLVERS, ISplitLBI
+from isplitlbi.links import LINKS, link_named
+from isplitlbi.path import RegularizationPath, UnreadablePath
+from isplitlbi.selection import ESTIMATES, SCORINGS, Curves, Selection
+from isplitlbi.solvers import Dynamics, Scheme, fingerprint
+from isplitlbi.tables import ranking_table, users_table
+
+FORMAT, FORMAT_VERSION = "isplitlbi model", 1
+
+# Bytes of snapshots beyond which only the one at the chosen time is stored.
+MOST_SNAPSHOTS = 256e6
+
+_IDS, _COLUMNS, _OPTIONAL = (
+    ("users", "items"),
+    ("user", "left", "right", "outcome"),
+    ("weight", "group"),
+)
+
+
+class UnreadableModel(ValueError):
+    """A folder that does not hold a model; the message says why."""
+
+
+class ModelExists(ValueError):
+    """A place that is taken; the message says how to take it."""
+
+
+def refuse_existing(folder: Path, *, force: bool = False) -> None:
+    """Refuse to write a model where something is, unless forced, and then only over a model."""
+    if not folder.exists() and not folder.is_symlink():
+        return
+    if not force:
+        raise ModelExists(f"{folder} exists already; choose another name or use --force.")
+    if not (folder / "model.json").is_file():
+        raise ModelExists(f"{folder} is not a model folder, and is not replaced even by --force.")
+
+
+def save_model(model: ISplitLBI, folder: str | Path, *, force: bool = False) -> None:
+    """Write a fitted model; an existing one is replaced only by ``force``."""
+    target = Path(folder)
+    refuse_existing(target, force=force)
+    described = json.dumps(_description(model), indent=2, ensure_ascii=False)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    replaced = target.with_name(f".{target.name}.{os.getpid()}.old")
+    try:
+        unfinished.mkdir()
+        (unfinished / "model.json").write_text(described + "\n", encoding="utf-8")
+        ranking_table(model).write_csv(unfinished / "consensus.csv")
+        users_table(model).write_csv(unfinished / "users.csv")
+        np.savez(unfinished / "votes.npz", allow_pickle=False, **_arrays(model.votes_))
+        _small_enough(model.path_, model.time_).save(unfinished / "path.npz")
+        if model.selection_ is not None:
+            np.savez(unfinished / "selection.npz", allow_pickle=False, **_curves(model.selection_))
+        if target.exists():
+            target.rename(replaced)
+        unfinished.rename(target)
+    except BaseException:
+        if replaced.exists() and not target.exists():
+            replaced.rename(target)
+        raise
+    finally:
+        shutil.rmtree(unfinished, ignore_errors=True)
+        shutil.rmtree(replaced, ignore_errors=True)
+
+
+def load_model(folder: str | Path) -> ISplitLBI:
+    """Read a model that `save_model` wrote; anything else gives one clear error."""
+    source = Path(folder)
+    if not source.is_dir():
+        there_is = (
+            "this is a file, not a model folder" if source.exists() else "there is no such folder"
+        )
+        raise UnreadableModel(f"{source}: {there_is}.")
+    if not (source / "model.json").is_file():
+        raise UnreadableModel(f"{source}: this is not a model folder; it has no model.json.")
+    try:
+        return _loaded(source)
+    except (UnreadableModel, UnreadablePath):
+        raise
+    except Exception as error:  # a damaged file may fail in any way
+        raise UnreadableModel(
+            f"{source}: this model is damaged ({type(error).__name__}); fit it again."
+        ) from None
+
+
+def summary(model: ISplitLBI) -> dict[str, Any]:
+    """Return the main figures of a fitted model."""
+    votes = model.votes_
+    found: dict[str, Any] = {
+        "votes": votes.n_votes,
+        "users": votes.n_users,
+        "items": votes.n_items,
+        "ties": float(np.mean(votes.outcome == 0)),
+        "threshold": model.threshold_,
+        "abnormal_users": len(model.abnormal_users_),
+        "steps": model.path_.n_steps,
+    }
+    if model.selection_ is not None:
+        curves = model.selection_.chosen
+        best = int(np.argmin(np.abs(curves.times - model.time_)))
+        found["held_out"] = {
+            scoring: float(curves.mean(scoring)[best])  # type: ignore[arg-type]
+            for scoring in SCORINGS
+        }
+    return found
+
+
+def _description(model: ISplitLBI) -> dict[str, Any]:
+    link = link_named(model.link)
+    if type(link) is not LINKS.get(link.name):
+        raise ValueError(f"a model with a link of one's own ({link.name}) cannot be stored.")
+    scheme = model._scheme()
+    settings = model.get_params()
+    for name in ("nu", "kappa", "times"):
+        settings[name] = np.asarray(settings[name]).tolist()
+    settings["link"], settings["snapshots"] = link.name, None
+    settings["solver"] = {"name": _name_of(scheme), **asdict(scheme)}  # type: ignore[call-overload]
+    description = {
+        "format": FORMAT,
+        "version": FORMAT_VERSION,
+        "isplitlbi": isplitlbi.__version__,
+        "fingerprint": fingerprint(model.votes_),
+        "settings": settings,
+        "chosen": {"time": model.time_, "nu": model.nu_, "kappa": model.kappa_},
+        "summary": summary(model),
+    }
+    if model.selection_ is not None:
+        candidates = model.selection_.candidates
+        description["selection"] = {
+            "scoring": model.selection_.scoring,
+            "rule": model.selection_.rule,
+            "candidates": [asdict(curves.dynamics) for curves in candidates],
+            "chosen": candidates.index(model.selection_.chosen),
+        }
+    return description
+
+
+def _name_of(scheme: Scheme) -> str:
+    for name, kind in SOLVERS.items():
+        if type(scheme) is kind:
+            return name
+    raise ValueError(f"a model with a solver of one's own ({scheme!r}) cannot be stored.")
+
+
+def _small_enough(path: RegularizationPath, time: float) -> RegularizationPath:
+    if path.deviation.nbytes + path.sparse.nbytes <= MOST_SNAPSHOTS:
+        return path
+    at = np.flatnonzero(path.times == time)
+    return replace(
+        path,
+        times=path.times[at],
+        consensus=path.consensus[at],
+        deviation=np.array(path.deviation[at]),
+        sparse=np.array(path.sparse[at]),
+    )
+
+
+def _arrays(votes: Comparisons) -> dict[str, Any]:
+    """Return the votes as plain arrays; ids, which may be of any length, as the bytes of JSON."""
+    arrays: dict[str, Any] = {
+        name: np.frombuffer(json.dumps(getattr(votes, name).tolist()).encode(), dtype=np.uint8)
+        for name in _IDS
+    }
+    for name in (*_COLUMNS, *_OPTIONAL):
+        if getattr(votes, name) is not None:
+            arrays[name] = getattr(votes, name)
+    return arrays
+
+
+def _curves(selection: Selection) -> dict[str, Any]:
+    arrays = {}
+    for number, curves in enumerate(selection.candidates):
+        arrays[f"{number}_times"] = curves.times
+        arrays[f"{number}_fold_weight"] = curves.fold_weight
+        for estimate in ESTIMATES:
+            for scoring in SCORINGS:
+                arrays[f"{number}_{estimate}_{scoring}"] = curves.scores[estimate][scoring]
+    return arrays
+
+
+def _loaded(source: Path) -> ISplitLBI:
+    described = json.loads((source / "model.json").read_text(encoding="utf-8"))
+    if described["format"] != FORMAT:
+        raise UnreadableModel(f"{source}: this is not a model folder.")
+    if described["version"] != FORMAT_VERSION:
+        raise UnreadableModel(
+            f"{source}: format version {described['version']} cannot be read here; this release "
+            f"reads version {FORMAT_VERSION}. Fit the model again."
+        )
+    with (source / "votes.npz").open("rb") as stream, np.load(stream) as content:
+        ids = {name: json.loads(content[name].tobytes()) for name in _IDS}
+        columns: dict[str, Any] = {name: content[name] for name in _COLUMNS}
+        columns |= {name: content.get(name) for name in _OPTIONAL}
+    for name, values in ids.items():
+        kind = object if isinstance(values[0], str) else np.int64
+        columns[name] = np.array(values, dtype=kind)
+    votes = Comparisons(**columns)
+    path = RegularizationPath.load(source / "path.npz")
+    same_votes = fingerprint(votes) == described["fingerprint"]
+    same_slots = np.array_equal(path.slots.coordinate, votes.slots.coordinate)
+    if not (same_votes and same_slots):
+        raise UnreadableModel(f"{source}: its files do not belong together; fit the model again.")
+    settings = dict(described["settings"])
+    solver = dict(settings.pop("solver"))
+    model = ISplitLBI(**settings, solver=SOLVERS[solver.pop("name")](**solver))
+    chosen = described["chosen"]
+    selection = None
+    if "selection" in described:
+        selection = _selection(source, described["selection"], chosen["time"])
+    dynamics = Dynamics(chosen["nu"], chosen["kappa"], model.delta)
+    return model._adopt(votes, selection, path, dynamics, chosen["time"])
+
+
+def _selection(source: Path, described: dict[str, Any], time: float) -> Selection:
+    with (source / "selection.npz").open("rb") as stream, np.load(stream) as content:
+        candidates = tuple(
+            Curves(
+                Dynamics(**dynamics),
+                content[f"{number}_times"],
+                content[f"{number}_fold_weight"],
+                {
+                    estimate: {name: content[f"{number}_{estimate}_{name}"] for name in SCORINGS}
+                    for estimate in ESTIMATES
+                },
+            )
+            for number, dynamics in enumerate(described["candidates"])
+        )
+    chosen = candidates[described["chosen"]]
+    return Selection(candidates, described["scoring"], described["rule"], chosen, time)
