@@ -295,6 +295,8 @@ def test_of_two_columns_for_one_role_the_choice_is_told(tmp_path):
         ("user,left,right,winner", {"preset": "mine"}, "'mine' is not one of canonical, evalica"),
         ("user,winner,loser", {"preset": "winner-loser", "winner": "winner"},
          "layout winner-loser .* has no column for the winner. Leave out --winner"),
+        ("user,item1,item2,win1,win2,w", {"preset": "counts", "weight": "w"},
+         "layout counts .* has no column for the weight"),
         (",".join(f"c{k}" for k in range(30)), {}, "c18, c19, and 10 more"),
     ],
 )  # fmt: skip

@@ -389,10 +389,13 @@ def test_minus_one_says_what_the_other_numbers_mean(values, column, tmp_path):
     assert reading.notes == ()
 
 
-def test_an_outcome_that_is_never_minus_one_is_read_and_noted(tmp_path):
-    reading = votes_saying(tmp_path, "1 0 1", "outcome")
-    assert reading.votes.outcome.tolist() == [1, 0, 1]
-    assert len(reading.notes) == 1 and "never says -1" in reading.notes[0]
+def test_an_outcome_that_is_never_minus_one_may_be_a_defeat_and_is_refused(tmp_path):
+    table = TABLE.rename({"winner": "outcome"}).with_columns(outcome=pl.Series([1, 0, 1, 0]))
+    file = written(tmp_path, WAYS["csv"](table))
+    with pytest.raises(InvalidVotes, match="outcome holds the numbers 0 and 1"):
+        read_votes(file)
+    declared = read_votes(file, labels={"1": "left", "0": "right"})
+    assert declared.votes.outcome.tolist() == [1, -1, 1, -1]
 
 
 @pytest.mark.parametrize("values", ["0 1 2", "0.0 1.0 2.0", "0 1.0 2e0"])

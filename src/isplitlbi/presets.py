@@ -212,7 +212,7 @@ def lay_out(
         layout = _recognise_layout(columns, asked, source)
     roles = {**layout.columns, **layout.optional}
     for role in asked:
-        if role not in roles and role not in ("weight", "group"):
+        if role not in roles:
             raise InvalidVotes(
                 f"{source}: the layout {layout.name} ({layout.about}) has no column for the "
                 f"{role}. Leave out --{role}, or choose another layout with --preset."
@@ -233,7 +233,7 @@ def lay_out(
         columns,
         source,
     )
-    return layout, names | {role: asked[role] for role in ("weight", "group") if role in asked}
+    return layout, names
 
 
 def _recognise_layout(columns: list[str], asked: dict[str, str], source: str) -> Preset:
@@ -249,9 +249,8 @@ def _recognise_layout(columns: list[str], asked: dict[str, str], source: str) ->
         )
     nearest = min(layouts, key=lambda layout: len(absent[layout.name]))
     if len(absent[nearest.name]) == 1:
-        require(
-            {absent[nearest.name][0]: nearest.columns[absent[nearest.name][0]][0]}, columns, source
-        )
+        (role,) = absent[nearest.name]
+        require({role: nearest.columns[role][0]}, columns, source)
     raise InvalidVotes(
         f"{source}: its columns fit no layout known here; found: {_listed(columns)}. Say which is "
         "which with --user, --left, --right and --winner."
@@ -260,8 +259,7 @@ def _recognise_layout(columns: list[str], asked: dict[str, str], source: str) ->
 
 def _absent(layout: Preset, columns: list[str], asked: dict[str, str]) -> list[str]:
     """Return the roles of a layout that no column has; all of them where it has not those asked."""
-    roles = {*layout.columns, *layout.optional, "weight", "group"}
-    if not set(asked) <= roles:
+    if not set(asked) <= {*layout.columns, *layout.optional}:
         return [*layout.columns, "nothing"]
     return [
         role
@@ -342,7 +340,7 @@ def read_outcomes(
     undeclared = {text: plain for text, plain in numbers.items() if plain not in words}
     if undeclared and layout.numbers and not values.is_in(list(OUTCOMES)).any():
         _refuse_items(frame, known, names, source)
-        spelled |= _by_convention(undeclared, name, labels, source, notes)
+        spelled |= _by_convention(undeclared, name, labels, source)
     if spelled:
         outcome, known = _translate(values, words | spelled, decided)
     if known is None:
@@ -379,18 +377,11 @@ def _by_convention(
     name: str,
     labels: Mapping[str, int],
     source: str,
-    notes: list[str],
 ) -> dict[str, int]:
     """Read 1, 0 and -1 as left, tie and right where they can mean nothing else."""
     found = sorted(set(numbers.values()), key=float)
     nothing_declared = not _plain_numbers(pl.Series(list(labels), dtype=pl.String))
-    as_outcome = name == "outcome" and set(found) <= {"0", "1"}
-    if nothing_declared and ("-1" in found or as_outcome):
-        if "-1" not in found:
-            notes.append(
-                "The column outcome never says -1; 1 is read as left and 0 as a tie. Declare "
-                "what else they mean with --label 0=right."
-            )
+    if nothing_declared and "-1" in found:
         meaning = {"1": 1, "0": 0, "-1": -1}
         return {text: meaning[plain] for text, plain in numbers.items() if plain in meaning}
     raise InvalidVotes(

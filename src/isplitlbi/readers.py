@@ -213,7 +213,8 @@ def _content(source: str | Path) -> tuple[str, bytes]:
             raise InvalidVotes(
                 f"{name}: the compressed file is broken off or damaged. Copy it anew."
             ) from None
-    if not data[:65536].strip(b"\xef\xbb\xbf \t\r\n") and not data.strip():
+    blank = b"\xef\xbb\xbf \t\r\n"
+    if not data[:65536].strip(blank) and not data.strip(blank):
         raise InvalidVotes(f"{name}: the file is empty.")
     return name, data
 
