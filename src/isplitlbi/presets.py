@@ -320,7 +320,6 @@ def read_outcomes(
     names: Mapping[str, str],
     labels: Mapping[str, int],
     source: str,
-    notes: list[str],
 ) -> pl.Series:
     """Return 1, 0 or -1 for every vote; what cannot be understood is an error."""
     decided = frame["outcome"] if "outcome" in frame.columns else None

@@ -132,7 +132,7 @@ def read_votes(
             raise InvalidVotes(f"{name}: {why}")
         try:
             series = frame.drop("row", "outcome", strict=False).to_dict()
-            series["winner"] = read_outcomes(frame, layout, names, asked_labels, name, notes)
+            series["winner"] = read_outcomes(frame, layout, names, asked_labels, name)
             votes = Comparisons.from_series(series, names, source=name)
         except InvalidRows as error:
             dropping.note_or_raise(
