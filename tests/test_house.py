@@ -24,7 +24,7 @@ FLOORS = (
     {"selection", "abnormal", "ranking", "checks"},
     {"solvers", "path"},
     {"kernels", "parameters", "simulate"},
-    {"comparisons", "links", "metrics", "vocabulary", "readers", "presets"},
+    {"comparisons", "links", "metrics", "vocabulary", "readers", "presets", "files"},
 )
 FLOOR = {module: -depth for depth, modules in enumerate(FLOORS) for module in modules}
 

@@ -104,7 +104,7 @@ Preset = Annotated[
 ]
 FileFormat = Annotated[
     str | None,
-    typer.Option(help="csv, tsv, parquet or jsonl; recognised from the file by default."),
+    typer.Option("--input-format", help="csv, tsv, parquet or jsonl; recognised by default."),
 ]
 UserColumn = Annotated[str | None, typer.Option("--user", help="Column of the users.")]
 LeftColumn = Annotated[str | None, typer.Option("--left", help="Column of the left items.")]
@@ -150,7 +150,7 @@ def options(
 @app.command()
 def check(
     votes: Votes,
-    input_format: Annotated[str | None, typer.Option("--input-format", help="As for fit.")] = None,
+    input_format: FileFormat = None,
     preset: Preset = None,
     user: UserColumn = None,
     left: LeftColumn = None,
@@ -195,10 +195,7 @@ def check(
 def fit(
     votes: Votes,
     output: Annotated[Path, typer.Option("--output", "-o", help="Model folder to write.")],
-    input_format: Annotated[
-        str | None,
-        typer.Option("--input-format", help="csv, tsv, parquet or jsonl; recognised by default."),
-    ] = None,
+    input_format: FileFormat = None,
     preset: Preset = None,
     user: UserColumn = None,
     left: LeftColumn = None,
@@ -256,6 +253,8 @@ def fit(
                 "--force."
             )
         shutil.rmtree(unfinished)
+    if resume and not unfinished.exists() and not quiet:
+        print(f"There is no interrupted fit of {output}: starting anew.", file=sys.stderr)
     reading = _read(
         votes, input_format, preset, user, left, right, winner, weight, group, label, both_bad,
         drop_invalid,
@@ -297,9 +296,8 @@ def fit(
     elif format is Format.csv:
         import polars as pl
 
-        flat = {**figures, **figures.pop("held_out", {})}
-        flat.pop("held_out", None)
-        _emit(pl.DataFrame([flat]), format)
+        scores = figures.pop("held_out", {})
+        _emit(pl.DataFrame([figures | scores]), format)
     else:
         _print_summary(_console(), model, output, seconds)
 
@@ -322,6 +320,7 @@ def simulate(
     """Write simulated votes: the paper's study, or one of its kind."""
     import polars as pl
 
+    from isplitlbi.files import written_whole
     from isplitlbi.simulate import simulate as draw
     from isplitlbi.tables import WINNERS
 
@@ -349,7 +348,8 @@ def simulate(
         if name == "-":
             _emit(table, Format.csv)
         else:
-            _write(table, Path(name))
+            with written_whole(Path(name)) as unfinished:
+                table.write_csv(unfinished)
 
 
 # --- what a model says ---------------------------------------------------------------------
@@ -410,7 +410,7 @@ def abnormal(
 def predict(
     model: Model,
     pairs: Annotated[str, typer.Argument(help="File with the columns user,left,right; or -.")],
-    input_format: Annotated[str | None, typer.Option("--input-format", help="As for fit.")] = None,
+    input_format: FileFormat = None,
     user: UserColumn = None,
     left: LeftColumn = None,
     right: RightColumn = None,
@@ -574,18 +574,6 @@ def _known(model: ISplitLBI, kind: str, name: str | None) -> Any:
             f"is {show(vocabulary.nearest(spelled))}."
         )
     return spelled
-
-
-def _write(table: pl.DataFrame, file: Path) -> None:
-    """Write a file as a whole or not at all."""
-    import os
-
-    unfinished = file.with_name(f".{file.name}.{os.getpid()}.tmp")
-    try:
-        table.write_csv(unfinished)
-        unfinished.replace(file)
-    finally:
-        unfinished.unlink(missing_ok=True)
 
 
 def _emit(table: pl.DataFrame, format: Format) -> None:

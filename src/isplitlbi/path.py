@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
@@ -14,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isplitlbi.comparisons import Slots
+from isplitlbi.files import written_whole
 from isplitlbi.parameters import Parameters
 
 Floats = NDArray[np.float64]
@@ -115,20 +115,15 @@ class RegularizationPath:
             "settings": dict(self.settings),
         }
         arrays = {name: getattr(self, name) for name in _ARRAYS}
-        unfinished = target.with_name(f".{target.name}.{os.getpid()}.tmp")
-        try:
-            with unfinished.open("wb") as stream:
-                np.savez(
-                    stream,
-                    allow_pickle=False,
-                    header=np.frombuffer(json.dumps(header).encode(), dtype=np.uint8),
-                    slot_start=self.slots.start,
-                    slot_coordinate=self.slots.coordinate,
-                    **arrays,
-                )
-            unfinished.replace(target)
-        finally:
-            unfinished.unlink(missing_ok=True)
+        with written_whole(target) as unfinished, unfinished.open("wb") as stream:
+            np.savez(
+                stream,
+                allow_pickle=False,
+                header=np.frombuffer(json.dumps(header).encode(), dtype=np.uint8),
+                slot_start=self.slots.start,
+                slot_coordinate=self.slots.coordinate,
+                **arrays,
+            )
 
     @classmethod
     def load(cls, file: str | Path) -> Self:

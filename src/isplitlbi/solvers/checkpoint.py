@@ -7,7 +7,6 @@ interrupts the writing leaves the one before.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import fields
 from hashlib import sha256
@@ -19,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isplitlbi.comparisons import Comparisons
+from isplitlbi.files import written_whole
 from isplitlbi.solvers.state import Momentum, State
 
 Floats = NDArray[np.float64]
@@ -108,19 +108,14 @@ class Checkpoint:
         if momentum is not None:
             arrays |= {f"momentum_{name}": getattr(momentum, name) for name in _arrays_of(Momentum)}
         arrays |= {f"result_{name}": result for name, result in self.results.items()}
-        unfinished = self.file.with_name(f".{self.file.name}.{os.getpid()}.tmp")
-        try:
-            with unfinished.open("wb") as stream:
-                np.savez(
-                    stream,
-                    allow_pickle=False,
-                    header=np.frombuffer(json.dumps(header).encode(), dtype=np.uint8),
-                    **arrays,
-                    **extra,
-                )
-            unfinished.replace(self.file)
-        finally:
-            unfinished.unlink(missing_ok=True)
+        with written_whole(self.file) as unfinished, unfinished.open("wb") as stream:
+            np.savez(
+                stream,
+                allow_pickle=False,
+                header=np.frombuffer(json.dumps(header).encode(), dtype=np.uint8),
+                **arrays,
+                **extra,
+            )
         now = monotonic()
         self._due = now + max(self.every, (now - begun) / MOST_WRITING)
 
