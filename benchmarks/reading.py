@@ -1,15 +1,16 @@
 """Reading and indexing a file of votes, beside pandas' own read_csv and factorize.
 
-A CSV file of a million votes with text for ids is made in a temporary folder. Both sides read it in
-turn, in one process, with everything already loaded and the file in the system's cache:
+A CSV file of a million votes with text for ids is made in a temporary folder. All read it in turn,
+in one process, with everything already loaded and the file in the system's cache:
 
-    isplitlbi   read_votes(file), with every check made, and .edges: votes collapsed and indexed
-    pandas      read_csv(file), and factorize of user, left and right
+    isplitlbi       read_votes(file), with every check made, and .edges: votes collapsed and indexed
+    pandas          read_csv(file), and factorize of user, left and right, as pandas does it alone
+    pandas, pyarrow the same where pyarrow is installed too: pandas then keeps texts in its layout
 
     python benchmarks/reading.py [--votes 1000000] [--users 10000] [--items 200] [--runs 9]
 
-The last line has the ratio of the medians, and that of read_votes alone, which already has every id
-as an index; the exit code is 1 where isplitlbi is the slower one with the edges.
+The last line has the ratios of the medians to both, and those of read_votes alone, which already
+has every id as an index; the exit code is 1 where isplitlbi is slower than pandas by itself.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import argparse
 import sys
 import tempfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from statistics import median
 from time import perf_counter
@@ -44,21 +46,30 @@ def main() -> int:
             f"{asked.votes:,} votes of {asked.users:,} users on {asked.items:,} items, "
             f"{file.stat().st_size / 1e6:.0f} MB; {pl.thread_pool_size()} threads"
         )
-        ours, theirs = [], []
+        ways = {
+            "isplitlbi": ours_on,
+            "pandas": partial(pandas_on, "python"),
+            "pandas, pyarrow": partial(pandas_on, "pyarrow"),
+        }
+        runs: dict[str, list[tuple[float, float]]] = {name: [] for name in ways}
         for _ in range(asked.runs + 1):
-            ours.append(timed(ours_on, file))
-            theirs.append(timed(pandas_on, file))
+            for name, way in ways.items():
+                runs[name].append(timed(way, file))
 
-    print(f"{'':<12}{'read s':>9}{'index s':>9}{'both s':>9}{'fastest s':>11}")
-    for name, seconds in (("isplitlbi", ours[1:]), ("pandas", theirs[1:])):  # the first warms up
+    print(f"{'':<17}{'read s':>9}{'index s':>9}{'both s':>9}{'fastest s':>11}")
+    medians = {}
+    for name, (_, *seconds) in runs.items():  # the first warms up
         reading, indexing = (median(part) for part in zip(*seconds, strict=True))
         both = [sum(run) for run in seconds]
-        print(f"{name:<12}{reading:>9.3f}{indexing:>9.3f}{median(both):>9.3f}{min(both):>11.3f}")
-    pandas = median(map(sum, theirs[1:]))
-    ratio = median(map(sum, ours[1:])) / pandas
-    without = median(read for read, _ in ours[1:]) / pandas
-    print(f"reading: {ratio:.2f} times the time of pandas, {without:.2f} without the edges")
-    return int(ratio >= 1.0)
+        medians[name] = median(both)
+        print(f"{name:<17}{reading:>9.3f}{indexing:>9.3f}{medians[name]:>9.3f}{min(both):>11.3f}")
+    without_edges = median(read for read, _ in runs["isplitlbi"][1:])
+    alone, beside = (
+        f"{medians['isplitlbi'] / medians[name]:.2f} ({without_edges / medians[name]:.2f})"
+        for name in ("pandas", "pandas, pyarrow")
+    )
+    print(f"reading: {alone} times the time of pandas, {beside} with pyarrow (without the edges)")
+    return int(medians["isplitlbi"] >= medians["pandas"])
 
 
 def made(n_votes: int, n_users: int, n_items: int) -> pl.DataFrame:
@@ -91,12 +102,14 @@ def ours_on(file: Path) -> tuple[float, float]:
     return read, perf_counter()
 
 
-def pandas_on(file: Path) -> tuple[float, float]:
-    frame = pd.read_csv(file)
-    read = perf_counter()
-    for name in ("user", "left", "right"):
-        frame[name].factorize()
-    return read, perf_counter()
+def pandas_on(storage: str, file: Path) -> tuple[float, float]:
+    with pd.option_context("mode.string_storage", storage):
+        frame = pd.read_csv(file)
+        read = perf_counter()
+        assert frame["user"].dtype.storage == storage
+        for name in ("user", "left", "right"):
+            frame[name].factorize()
+        return read, perf_counter()
 
 
 if __name__ == "__main__":

@@ -77,7 +77,7 @@ def test_text_is_told_apart_to_the_last_character(ids):
 def test_collecting_and_indexing_at_once_is_collecting_and_then_indexing(ids, bits):
     # Few places: most ids meet another at theirs. Small blocks: ids are new, then known.
     with pytest.MonkeyPatch.context() as patch:
-        for name, value in (("PLACE_BITS", bits), ("PLACES", 2**bits), ("BLOCK", 7)):
+        for name, value in (("PLACE_BITS", bits), ("PLACES", 2**bits), ("FIRST_BLOCK", 7)):
             patch.setattr(vocabulary, name, value)
         found, codes = Vocabulary.indexed(pl.Series(ids[::2]), pl.Series(ids))
     plain = Vocabulary.of(pl.Series(ids[::2]), pl.Series(ids))

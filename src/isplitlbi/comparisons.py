@@ -495,10 +495,10 @@ def translate(
 ) -> tuple[NDArray[np.int8], pl.Series | None]:
     """Return the outcome that each value stands for, and which are known unless all are."""
     outcome = np.zeros(len(values), dtype=np.int8)
-    said = {word: (values == word).fill_null(False) for word in words}
+    said = {word: values.eq_missing(word) for word in words}
     for word, code in words.items():
         if code:
-            outcome += said[word].cast(pl.Int8).to_numpy() * np.int8(code)
+            outcome += said[word].to_numpy().view(np.int8) * np.int8(code)
     if sum(rows.sum() for rows in said.values()) == len(values):
         return outcome, None
     return outcome, reduce(or_, said.values(), pl.Series(np.zeros(len(values), dtype=np.bool_)))

@@ -113,9 +113,10 @@ def read_votes(
     named = dict(zip(ROLES, (user, left, right, winner, weight, group), strict=True))
     asked = {role: name for role, name in named.items() if name is not None}
     notes: list[str] = []
-    name, data = _content(source)
+    file = _Source.of(source)
+    name = file.name
     known = frozenset().union(*(each.known for each in PRESETS.values()), asked.values())
-    table = _read_table(data, name, format, known, _Dropping(drop_invalid, notes, "rows"))
+    table = _read_table(file, format, known, _Dropping(drop_invalid, notes, "rows"))
     layout, names = lay_out(table.columns, asked, preset, name, notes)
     frame = layout.pairs(_take(table, names, name))
     expanded = "row" in frame.columns
@@ -153,9 +154,10 @@ def read_pairs(
 ) -> pl.DataFrame:
     """Read pairs to predict: a frame with the columns user, left and right, as text."""
     names = {"user": user or "user", "left": left or "left", "right": right or "right"}
-    name, data = _content(source)
+    file = _Source.of(source)
+    name = file.name
     known = frozenset(names.values())
-    table = _read_table(data, name, format, known, _Dropping(False, [], "rows", offer=False))
+    table = _read_table(file, format, known, _Dropping(False, [], "rows", offer=False))
     require(names, table.columns, name)
     frame = _take(table, names, name)
     if frame.is_empty():
@@ -189,87 +191,116 @@ class _Dropping(NamedTuple):
 
 # --- bytes -----------------------------------------------------------------------------------
 
-
-def _content(source: str | Path) -> tuple[str, bytes]:
-    """Return what to call a source, and its bytes, decompressed."""
-    if str(source) == "-":
-        name, data = "standard input", sys.stdin.buffer.read()
-    else:
-        path = Path(source)
-        name = path.name
-        try:
-            data = path.read_bytes()
-        except FileNotFoundError:
-            raise InvalidVotes(f"{path}: there is no such file.") from None
-        except IsADirectoryError:
-            raise InvalidVotes(f"{path}: this is a folder; expected a file of votes.") from None
-        except (OSError, ValueError) as error:
-            reason = getattr(error, "strerror", None) or error
-            raise InvalidVotes(f"{path}: it cannot be read ({reason}).") from None
-    if data[:2] == b"\x1f\x8b":
-        try:
-            data = gzip.decompress(data)
-        except (OSError, EOFError, zlib.error):
-            raise InvalidVotes(
-                f"{name}: the compressed file is broken off or damaged. Copy it anew."
-            ) from None
-    blank = b"\xef\xbb\xbf \t\r\n"
-    if not data[:65536].strip(blank) and not data.strip(blank):
-        raise InvalidVotes(f"{name}: the file is empty.")
-    return name, data
+HEAD = 2**16
+BLANK = b"\xef\xbb\xbf \t\r\n"
 
 
-def _recognise_format(data: bytes, name: str) -> str:
-    if data[:4] == b"PAR1":
+class _Source:
+    """What to call a source of votes, and its bytes, decompressed.
+
+    A plain file is not read as a whole before that is needed: polars reads it faster by itself.
+    """
+
+    def __init__(self, name: str, data: bytes | None = None, path: Path | None = None) -> None:
+        self.name, self.path, self._data = name, path, data
+        if path is None:
+            self.head, self.tail = self.data[:HEAD], self.data[-HEAD:]
+        else:
+            with path.open("rb") as file:
+                self.head = file.read(HEAD)
+                file.seek(max(path.stat().st_size - HEAD, 0))
+                self.tail = file.read(HEAD)
+
+    @classmethod
+    def of(cls, source: str | Path) -> _Source:
+        """Open a file, or take what comes through standard input."""
+        if str(source) == "-":
+            found = cls("standard input", sys.stdin.buffer.read())
+        else:
+            path = Path(source)
+            try:
+                # What is no file, such as a named pipe, can be read only once.
+                found = cls(path.name, *((None, path) if path.is_file() else (path.read_bytes(),)))
+            except FileNotFoundError:
+                raise InvalidVotes(f"{path}: there is no such file.") from None
+            except IsADirectoryError:
+                raise InvalidVotes(f"{path}: this is a folder; expected a file of votes.") from None
+            except (OSError, ValueError) as error:
+                reason = getattr(error, "strerror", None) or error
+                raise InvalidVotes(f"{path}: it cannot be read ({reason}).") from None
+        if found.head[:2] == b"\x1f\x8b":
+            try:
+                found = cls(found.name, gzip.decompress(found.data))
+            except (OSError, EOFError, zlib.error):
+                raise InvalidVotes(
+                    f"{found.name}: the compressed file is broken off or damaged. Copy it anew."
+                ) from None
+        if not found.head.strip(BLANK) and not found.data.strip(BLANK):
+            raise InvalidVotes(f"{found.name}: the file is empty.")
+        return found
+
+    @property
+    def data(self) -> bytes:
+        """All bytes."""
+        if self._data is None:
+            assert self.path is not None
+            self._data = self.path.read_bytes()
+        return self._data
+
+    def trimmed(self) -> _Source:
+        """Return the same text without a mark or empty lines at its ends, and one newline last."""
+        plain = not self.head.startswith((b"\xef\xbb\xbf", b"\n", b"\r"))
+        if plain and self.tail[-1:] == b"\n" and not self.tail.endswith((b"\n\n", b"\n\r\n")):
+            return self
+        return _Source(self.name, self.data.removeprefix(b"\xef\xbb\xbf").strip(b"\r\n") + b"\n")
+
+
+def _recognise_format(source: _Source) -> str:
+    if source.head[:4] == b"PAR1":
         return "parquet"
-    line = data[:65536].lstrip(b"\xef\xbb\xbf \t\r\n").split(b"\n", 1)[0]
+    line = source.head.lstrip(BLANK).split(b"\n", 1)[0]
     if line[:1] in (b"{", b"["):
         return "jsonl"
-    has_tabs_by_name = name.lower().removesuffix(".gz").endswith((".tsv", ".tab"))
+    has_tabs_by_name = source.name.lower().removesuffix(".gz").endswith((".tsv", ".tab"))
     return "tsv" if b"\t" in line and (has_tabs_by_name or b"," not in line) else "csv"
 
 
 def _read_table(
-    data: bytes, name: str, format: str | None, known: frozenset[str], dropping: _Dropping
+    source: _Source, format: str | None, known: frozenset[str], dropping: _Dropping
 ) -> _Table:
     if format is not None and format not in FORMATS:
         raise InvalidVotes(f"format {format!r} is not one of {', '.join(FORMATS)}.")
-    found = _recognise_format(data, name)
+    found = _recognise_format(source)
     format = format or found
     if "parquet" in (format, found) and format != found:
         raise InvalidVotes(
-            f"{name}: this is {'' if found == 'parquet' else 'not '}a Parquet file. "
+            f"{source.name}: this is {'' if found == 'parquet' else 'not '}a Parquet file. "
             f"Say --input-format {found}, or leave the option out."
         )
     if format == "parquet":
-        return _read_parquet(data, name, known)
-    _refuse_foreign(data, name)
+        return _read_parquet(source.data, source.name, known)
+    _refuse_foreign(source)
     if format == "jsonl":
-        return _read_json(data, name, known)
-    return _read_text(data, name, "\t" if format == "tsv" else ",", dropping)
+        return _read_json(source.data, source.name, known)
+    return _read_text(source.trimmed(), "\t" if format == "tsv" else ",", dropping)
 
 
 # --- text ------------------------------------------------------------------------------------
 
 
-def _read_text(data: bytes, name: str, separator: str, dropping: _Dropping) -> _Table:
-    data = data.removeprefix(b"\xef\xbb\xbf")
-    if (
-        not data.endswith(b"\n")
-        or data[:1] in (b"\n", b"\r")
-        or data.endswith((b"\n\n", b"\n\r\n"))
-    ):
-        data = data.strip(b"\r\n") + b"\n"
-    columns = _header(data, name, separator)
+def _read_text(source: _Source, separator: str, dropping: _Dropping) -> _Table:
+    name = source.name
+    columns = _header(source, separator)
     reason = None
     try:
-        frame = pl.read_csv(data, separator=separator, infer_schema=False)
+        text = source.path or source.data
+        frame = pl.read_csv(text, separator=separator, infer_schema=False, glob=False)
     except pl.exceptions.PolarsError as error:
         frame, reason = pl.DataFrame(schema=columns), _first_line(error)
-        _refuse_other_encodings(data, name)
+        _refuse_other_encodings(source.data, name)
     # A row that is too short ends in nulls; a longer one is an error.
     if reason or (frame.height and frame.to_series(-1).null_count()):
-        rows = _Rows.of(data, separator)
+        rows = _Rows.of(source.data, separator)
         if rows.n_quotes % 2:
             raise InvalidVotes(
                 f"{name}: a quotation mark is opened and never closed. Put a field with quotation "
@@ -281,7 +312,8 @@ def _read_text(data: bytes, name: str, separator: str, dropping: _Dropping) -> _
             problem = f"{counted(first, 'field')} where the header has {len(columns)}"
             remedy = "Put a field with separators, quotation marks or newlines in quotation marks"
             dropping.note_or_raise(InvalidRows(name, ragged, problem, remedy))
-            return _read_text(rows.without(data, ragged), name, separator, dropping)
+            rest = _Source(name, rows.without(source.data, ragged))
+            return _read_text(rest.trimmed(), separator, dropping)
     if reason or frame.width != len(columns):
         raise InvalidVotes(
             f"{name}: this is not a readable CSV or TSV file ({reason or 'unclear header'}). Put a "
@@ -291,12 +323,14 @@ def _read_text(data: bytes, name: str, separator: str, dropping: _Dropping) -> _
     return _Table(frame, columns)
 
 
-def _header(data: bytes, name: str, separator: str) -> list[str]:
-    lines = io.TextIOWrapper(io.BytesIO(data), encoding="utf-8", newline="")
+def _header(source: _Source, separator: str) -> list[str]:
+    name = source.name
+    stream = source.path.open("rb") if source.path else io.BytesIO(source.data)
     try:
-        columns = next(csv.reader(lines, delimiter=separator, strict=True))
+        with io.TextIOWrapper(stream, encoding="utf-8", newline="") as lines:
+            columns = next(csv.reader(lines, delimiter=separator, strict=True))
     except UnicodeDecodeError:
-        _refuse_other_encodings(data, name)
+        _refuse_other_encodings(source.data, name)
         raise
     except (csv.Error, StopIteration) as error:
         raise InvalidVotes(
@@ -335,10 +369,10 @@ class _Rows(NamedTuple):
         return bytes(np.frombuffer(data, dtype=np.uint8)[: len(kept)][kept])
 
 
-def _refuse_foreign(data: bytes, name: str) -> None:
+def _refuse_foreign(source: _Source) -> None:
     """Refuse what is no text at all, or text of two bytes a character."""
-    kind = next((kind for start, kind in _FOREIGN.items() if data.startswith(start)), None)
-    head = data[:4096]
+    name, head = source.name, source.head[:4096]
+    kind = next((kind for start, kind in _FOREIGN.items() if head.startswith(start)), None)
     if kind is None and 0 in head:
         every_other = max(head[::2].count(0), head[1::2].count(0)) > 0.4 * len(head[::2])
         kind = (

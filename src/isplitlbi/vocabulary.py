@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+from functools import cached_property
 from typing import Any, Self
 
 import narwhals as nw
@@ -10,8 +11,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-# Ids are numbered in blocks of rows and found in tables that fit a processor's cache.
-BLOCK = 2**17
+# Ids are numbered in blocks of rows that double, since most ids are new in the first rows only, and
+# found in tables that fit a processor's cache.
+FIRST_BLOCK = 2**14
 PLACE_BITS = 18
 PLACES = 2**PLACE_BITS
 
@@ -79,7 +81,11 @@ class Vocabulary:
         self.labels = labels
         self.labels.setflags(write=False)
         self.what = what
-        self._sorted = pl.Series(what, labels.tolist(), dtype=_id_type(labels))
+
+    @cached_property
+    def _sorted(self) -> pl.Series:
+        kind = pl.Int64 if self.labels.dtype.kind == "i" else pl.String
+        return pl.Series(self.what, self.labels.tolist(), dtype=kind)
 
     @classmethod
     def indexed(
@@ -90,10 +96,11 @@ class Vocabulary:
             numbering = _Numbering()
             numbers = [numbering.number(column) for column in columns]
             if len(numbering.texts) <= PLACES:
-                ids = numbering.texts[1:]
-                vocabulary = cls.of(ids, what=what, source=source)
-                indices = np.append(np.int32(-1), vocabulary.encode(ids))
-                return vocabulary, [indices[some] for some in numbers]
+                order = numbering.texts.arg_sort(nulls_last=False).to_numpy()[1:]
+                indices = np.empty(len(order) + 1, dtype=np.int32)
+                indices[order] = np.arange(len(order), dtype=np.int32)
+                labels = numbering.texts.gather(order).to_numpy(writable=True)
+                return cls(labels, what), [indices.take(some) for some in numbers]
         vocabulary = cls.of(*columns, what=what, source=source)
         return vocabulary, [vocabulary.encode(column) for column in columns]
 
@@ -179,21 +186,23 @@ class _Numbering:
 
     def number(self, column: pl.Series) -> NDArray[np.int32]:
         """Return the number of every text, from 1; stop where there are too many of them."""
-        numbers = [np.empty(0, dtype=np.int32)]
-        for chunk in column.get_chunks():
-            for start in range(0, len(chunk), BLOCK):
-                if len(self.texts) <= PLACES:
-                    numbers.append(self._number_block(chunk.slice(start, BLOCK)))
-        return np.concatenate(numbers)
+        column = column.rechunk()
+        numbers = np.empty(len(column), dtype=np.int32)
+        start = 0
+        while start < len(column) and len(self.texts) <= PLACES:
+            block = column.slice(start, max(start, FIRST_BLOCK))
+            numbers[start : start + len(block)] = self._number_block(block)
+            start += len(block)
+        return numbers
 
     def _number_block(self, block: pl.Series) -> NDArray[np.int32]:
         hashes = block.hash().to_numpy()
         first, second = self._tables
-        numbers: NDArray[np.int32] = first[_high_place(hashes)]
+        numbers: NDArray[np.int32] = first.take(_high_place(hashes))
         differs = self._differs(numbers, block)
         if differs.any():
             rows, rest = np.flatnonzero(differs.to_numpy()), block.filter(differs)
-            found = second[_low_place(hashes[rows])]
+            found = second.take(_low_place(hashes[rows]))
             differs = self._differs(found, rest)
             if differs.any():
                 found[differs.to_numpy()] = self._look_up(rest.filter(differs))
@@ -204,15 +213,16 @@ class _Numbering:
         return self.texts.gather(pl.Series(numbers.view(np.uint32))).ne_missing(texts)
 
     def _look_up(self, rest: pl.Series) -> NDArray[np.int32]:
+        """Return numbers for texts that the tables do not know: new, or without a place."""
         distinct = rest.unique()
         new = distinct.filter(~distinct.is_in(self._homeless.implode()))
-        numbers = np.arange(len(self.texts), len(self.texts) + len(new), dtype=np.int32)
-        known = pl.Enum(pl.concat([self._homeless, new]))
-        numbers_of_known = np.concatenate([self._homeless_numbers, numbers])
-        found: NDArray[np.int32] = numbers_of_known[rest.cast(known).to_physical().to_numpy()]
-        self.texts = pl.concat([self.texts, new], rechunk=True)
-        self._house(new.hash().to_numpy(), numbers)
-        return found
+        if len(new):
+            numbers = np.arange(len(self.texts), len(self.texts) + len(new), dtype=np.int32)
+            self.texts = pl.concat([self.texts, new], rechunk=True)
+            self._house(new.hash().to_numpy(), numbers)
+            return self._number_block(rest)
+        known = rest.cast(pl.Enum(self._homeless)).to_physical().to_numpy()
+        return self._homeless_numbers.take(known)
 
     def _house(self, hashes: NDArray[np.uint64], numbers: NDArray[np.int32]) -> None:
         for table, place in zip(self._tables, (_high_place, _low_place), strict=True):
@@ -311,7 +321,3 @@ def show(value: Any) -> str:
 def counted(n: int, unit: str) -> str:
     """Say how many there are: 1 row, 12 rows."""
     return f"{n:,} {unit}" if n == 1 else f"{n:,} {unit}s"
-
-
-def _id_type(labels: NDArray[Any]) -> type[pl.DataType]:
-    return pl.Int64 if labels.dtype.kind == "i" else pl.String
