@@ -18,9 +18,11 @@ ROOT = Path(isplitlbi.__file__).parent
 FLOORS = (
     {"__main__"},
     {"cli"},
+    {"terminal"},
     {"report", "plots", "evaluation", "storage"},
     {"tables"},
     {"estimators", "baselines"},
+    {"contract"},
     {"selection", "abnormal", "ranking", "checks"},
     {"solvers", "path"},
     {"kernels", "parameters", "simulate"},

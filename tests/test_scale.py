@@ -5,7 +5,7 @@ import pytest
 
 from isplitlbi import Comparisons, comparisons
 from isplitlbi.links import Logistic, Probit
-from isplitlbi.solvers import fit_consensus, pilot
+from isplitlbi.solvers import fit_consensus, ridge
 from votes import assert_same, random_votes
 
 
@@ -46,7 +46,7 @@ def test_keys_too_large_to_be_sorted_with_their_rows_give_the_same_slots(seed, m
 def test_many_items_are_fitted_as_few_are(link, tie_share, delta, monkeypatch):
     votes = random_votes(1, n_items=12, n_votes=400, tie_share=tie_share, weighted=True)
     few = fit_consensus(votes, link, delta)
-    monkeypatch.setattr(pilot, "MOST_DENSE_ITEMS", 0)
+    monkeypatch.setattr(ridge, "MOST_DENSE", 0)
     np.testing.assert_allclose(fit_consensus(votes, link, delta), few, atol=1e-9)
 
 

@@ -1,4 +1,4 @@
-"""The command line: parse, call the library, print.
+"""The command line: parse, call the library, hand over to `terminal`.
 
 Results go to standard output, everything else to standard error. What a person did wrong is one
 sentence and exit code 2.
@@ -7,7 +7,6 @@ sentence and exit code 2.
 from __future__ import annotations
 
 import sys
-from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
 from time import perf_counter
@@ -16,18 +15,25 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 
 import isplitlbi
+from isplitlbi.terminal import (
+    Format,
+    emit,
+    fitting_bar,
+    listen_to_remarks,
+    print_entries,
+    print_evaluation,
+    print_json,
+    print_report,
+    print_scores,
+    print_summary,
+    print_tiers,
+    progress_bar,
+    standard_output,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    import polars as pl
-    from rich.console import Console
-
-    from isplitlbi.checks import Report
     from isplitlbi.estimators import ISplitLBI
     from isplitlbi.readers import Reading
-    from isplitlbi.simulate import Truth
-    from isplitlbi.solvers import Progress
 
 app = typer.Typer(
     name="isplitlbi",
@@ -71,14 +77,6 @@ def _fail(sentence: str, code: int = BAD_INPUT) -> NoReturn:
 
 
 # --- options that several commands share ---------------------------------------------------
-
-
-class Format(StrEnum):
-    """How a result is written."""
-
-    table = "table"
-    csv = "csv"
-    json = "json"
 
 
 class BothBad(StrEnum):
@@ -175,9 +173,9 @@ def check(
     )  # fmt: skip
     report = examine(reading.votes)
     if format is Format.table:
-        _print_report(reading, report)
+        print_report(reading, report)
     elif format is Format.json:
-        _print_json({"preset": reading.preset, "notes": reading.notes, **report.as_dict()})
+        print_json({"preset": reading.preset, "notes": reading.notes, **report.as_dict()})
     else:
         import polars as pl
 
@@ -187,7 +185,7 @@ def check(
             for finding in report.findings
         ]  # fmt: skip
         schema = dict.fromkeys(("severity", "code", "sentence"), pl.String)
-        _emit(pl.DataFrame(rows, schema=schema), format)
+        emit(pl.DataFrame(rows, schema=schema), format)
     raise typer.Exit(int(report.is_serious))
 
 
@@ -243,7 +241,7 @@ def fit(
     from isplitlbi.estimators import ISplitLBI
     from isplitlbi.storage import ModelExists, refuse_existing, save_model, summary
 
-    _listen(quiet)
+    listen_to_remarks(quiet)
     refuse_existing(output, force=force)
     unfinished = output.with_name(f".{output.name}.unfinished")
     if unfinished.exists() and not resume:
@@ -272,7 +270,7 @@ def fit(
     )  # fmt: skip
     begun = perf_counter()
     try:
-        with _progress_bar("Fitting", quiet) as progress:
+        with fitting_bar(quiet) as progress:
             model.fit(
                 reading.votes, progress=progress, checkpoints=unfinished,
                 checkpoint_every=checkpoint_seconds,
@@ -292,14 +290,82 @@ def fit(
     figures = {"model": str(output), "seconds": round(seconds, 2), "time": model.time_,
                "nu": model.nu_, "kappa": model.kappa_, **summary(model)}  # fmt: skip
     if format is Format.json:
-        _print_json(figures)
+        print_json(figures)
     elif format is Format.csv:
         import polars as pl
 
         scores = figures.pop("held_out", {})
-        _emit(pl.DataFrame([figures | scores]), format)
+        emit(pl.DataFrame([figures | scores]), format)
     else:
-        _print_summary(_console(), model, output, seconds)
+        print_summary(standard_output(), model, output, seconds)
+
+
+@app.command()
+def evaluate(
+    votes: Votes,
+    input_format: FileFormat = None,
+    preset: Preset = None,
+    user: UserColumn = None,
+    left: LeftColumn = None,
+    right: RightColumn = None,
+    winner: WinnerColumn = None,
+    weight: WeightColumn = None,
+    group: GroupColumn = None,
+    label: Labels = None,
+    both_bad: BothBadVotes = BothBad.tie,
+    drop_invalid: DropInvalid = False,
+    methods: Annotated[
+        str | None,
+        typer.Option(
+            help="Names or families, separated by commas: isplitlbi, lbi, per-user, margin-mle, "
+            "alpha-cut, all; all but alpha-cut by default."
+        ),
+    ] = None,
+    repeats: Annotated[int, typer.Option(min=1, help="Number of random splits.")] = 20,
+    test_share: Annotated[
+        float, typer.Option(help="Share of every user's votes that is held out.")
+    ] = 0.2,
+    min_votes: Annotated[
+        int, typer.Option(min=1, help="Leave out users with fewer votes; 7 in the paper.")
+    ] = 1,
+    rule: Annotated[
+        str, typer.Option(help="Predict the likeliest outcome (map) or by the threshold.")
+    ] = "map",
+    with_reliability: Annotated[
+        bool, typer.Option("--reliability", help="Also show how far probabilities can be trusted.")
+    ] = False,
+    threads: Threads = None,
+    seed: Seed = 0,
+    quiet: Quiet = False,
+    format: As = Format.table,
+) -> None:
+    """Say whether individual rankings predict better on these votes, and better than what.
+
+    The paper's protocol: hold out a fifth of every user's votes, fit every method on the rest,
+    predict; repeatedly.
+    """
+    from isplitlbi.evaluation import DEFAULT_METHODS
+    from isplitlbi.evaluation import evaluate as run
+
+    listen_to_remarks(quiet)
+    asked = DEFAULT_METHODS if methods is None else [name.strip() for name in methods.split(",")]
+    reading = _read(
+        votes, input_format, preset, user, left, right, winner, weight, group, label, both_bad,
+        drop_invalid,
+    )  # fmt: skip
+    for note in () if quiet else reading.notes:
+        print(note, file=sys.stderr)
+    with progress_bar("Evaluating", quiet) as progress:
+        found = run(
+            reading.votes, asked, repeats=repeats, test_share=test_share, min_votes=min_votes,
+            rule=rule, seed=seed, n_jobs=threads, progress=progress,  # type: ignore[arg-type]
+        )  # fmt: skip
+    if format is Format.json:
+        print_json(found.as_dict())
+    elif format is Format.csv:
+        emit(found.summary(), format)
+    else:
+        print_evaluation(standard_output(), found, with_reliability)
 
 
 @app.command()
@@ -346,7 +412,7 @@ def simulate(
             raise ValueError(f"{name} exists already; choose another name or use --force.")
     for name, table in tables.items():
         if name == "-":
-            _emit(table, Format.csv)
+            emit(table, Format.csv)
         else:
             with written_whole(Path(name)) as unfinished:
                 table.write_csv(unfinished)
@@ -364,10 +430,10 @@ def rank(model: Model, user: User = None, format: As = Format.table) -> None:
     who = _known(fitted, "user", user)
     table = ranking_table(fitted, who)
     if format is not Format.table:
-        _emit(table, format)
+        emit(table, format)
         return
-    console = _console()
-    _print_tiers(console, fitted, who)
+    console = standard_output()
+    print_tiers(console, fitted, who)
 
 
 @app.command()
@@ -389,9 +455,9 @@ def abnormal(
     fitted = _load(model)
     table = users_table(fitted)
     if format is not Format.table:
-        _emit(table, format)
+        emit(table, format)
         return
-    console = _console()
+    console = standard_output()
     out, everyone = int(table["abnormal"].sum()), len(table)
     shown = table if everybody else table.filter(pl.col("abnormal")) if out else table.head(10)
     console.print(
@@ -399,7 +465,7 @@ def abnormal(
         f"(t = {fitted.time_:.3g})."
     )
     console.print("The first to leave, later on the path:\n" if not (out or everybody) else "")
-    _emit(shown, Format.table)
+    emit(shown, Format.table)
     console.print(
         "\nAn early entry means a strong deviation, not a bad voter: careless users leave early, "
         "and so do unusually consistent ones. Look at their own rankings first."
@@ -438,7 +504,7 @@ def predict(
             f"Not in the votes of this model, so taken for the consensus: {first}{more}.",
             file=sys.stderr,
         )
-    _emit(predicted, format)
+    emit(predicted, format)
 
 
 @app.command()
@@ -465,9 +531,9 @@ def recommend(
     )
     if format is Format.table and len(table) == 0:
         other = "as good as" if better_than is None else "better than"
-        _console().print(f"No item is {other} {same_as or better_than}.", markup=False)
+        standard_output().print(f"No item is {other} {same_as or better_than}.", markup=False)
     else:
-        _emit(table, format)
+        emit(table, format)
 
 
 @app.command()
@@ -486,8 +552,8 @@ def demo(
     from isplitlbi.simulate import simulate as draw
     from isplitlbi.solvers import fit_consensus
 
-    _listen(quiet)
-    console = _console()
+    listen_to_remarks(quiet)
+    console = standard_output()
     votes, truth = draw(n_users=users, n_items=items, random_state=seed)
     training, held_out = votes.split_within_user(0.2, rng=seed)
     console.print(f"[bold]Simulated study[/], seed {seed}: {repr(votes).split(': ')[1]}.")
@@ -496,12 +562,12 @@ def demo(
         f"{len(held_out):,} votes are held out.\n"
     )
     begun = perf_counter()
-    with _progress_bar("Fitting", quiet) as progress:
+    with fitting_bar(quiet) as progress:
         model = ISplitLBI(random_state=seed, n_jobs=threads).fit(training, progress=progress)
     seconds = perf_counter() - begun
 
-    _print_tiers(console, model)
-    _print_entries(console, model, truth)
+    print_tiers(console, model)
+    print_entries(console, model, truth)
 
     link = Logistic()
     alone = fit_consensus(training, link, model.delta)
@@ -510,7 +576,7 @@ def demo(
         "consensus only": score_votes(held_out, nobody, link),
         "iSplit LBI": score_votes(held_out, model.parameters_, link),
     }
-    _print_scores(console, scores)
+    print_scores(console, scores)
     console.print(
         f"\nFitted in {seconds:.1f} s: {model.n_folds} folds and the final path, "
         f"{model.path_.n_steps} steps of it; stopped at t = {model.time_:.3g}."
@@ -574,186 +640,3 @@ def _known(model: ISplitLBI, kind: str, name: str | None) -> Any:
             f"is {show(vocabulary.nearest(spelled))}."
         )
     return spelled
-
-
-def _emit(table: pl.DataFrame, format: Format) -> None:
-    """Write a table to standard output."""
-    if format is Format.csv:
-        sys.stdout.write(table.write_csv())
-    elif format is Format.json:
-        _print_json(table.to_dicts())
-    else:
-        from rich.table import Table
-        from rich.text import Text
-
-        shown = Table(box=None, pad_edge=False)
-        for name, kind in table.schema.items():
-            shown.add_column(
-                name.replace("_", " "), justify="right" if kind.is_numeric() else "left",
-                overflow="fold",
-            )  # fmt: skip
-        for row in table.iter_rows():
-            shown.add_row(*(Text(_shown(value)) for value in row))
-        _console().print(shown)
-
-
-def _shown(value: Any) -> str:
-    if value is None:
-        return "-"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, float):
-        return f"{value:.3f}"
-    return _printable(str(value))
-
-
-def _printable(text: str) -> str:
-    """Return an id as it is, or with what would break a line or a terminal spelled out."""
-    return text if text.isprintable() else ascii(text)[1:-1]
-
-
-def _print_json(value: Any) -> None:
-    import json
-
-    print(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False))
-
-
-def _console() -> Console:
-    from rich.console import Console
-
-    return Console(highlight=False, emoji=False)
-
-
-def _listen(quiet: bool) -> None:
-    """Let remarks of the library through to standard error, or not."""
-    import logging
-
-    logging.getLogger("isplitlbi").setLevel(logging.ERROR if quiet else logging.WARNING)
-
-
-def _print_report(reading: Reading, report: Report) -> None:
-    console = _console()
-    console.print(f"{repr(reading.votes).split(': ')[1]} ({reading.preset}).", markup=False)
-    for note in reading.notes:
-        console.print(note, markup=False)
-    figures = report.summary
-    least, median, most = (figures[f"votes_per_user_{what}"] for what in ("min", "median", "max"))
-    console.print(f"Votes per user: {least:g} to {most:g}, half of them at most {median:g}.")
-    from rich.table import Table
-    from rich.text import Text
-
-    findings = Table.grid(padding=(0, 2, 1, 0))
-    for finding in report.findings:
-        severity = finding.severity.name.lower()
-        findings.add_row(Text(severity, style="bold"), Text(_printable(finding.sentence)))
-    console.print()
-    console.print(findings)
-
-
-def _print_summary(console: Console, model: ISplitLBI, folder: Path, seconds: float) -> None:
-    console.print(f"Fitted in {seconds:.1f} s: {repr(model.votes_).split(': ')[1]}.", markup=False)
-    console.print(
-        f"Stopped at t = {model.time_:.3g} of the path (nu {model.nu_:g}, kappa {model.kappa_:g}); "
-        f"{len(model.abnormal_users_)} of {len(model.users_)} users are outside the consensus.\n"
-    )
-    _print_tiers(console, model, most=6)
-    console.print(f"Written to {folder}. Go on with:", markup=False)
-    for command in ("rank", "abnormal"):
-        console.print(f"  isplitlbi {command} {folder}", markup=False)
-
-
-def _print_tiers(
-    console: Console, model: ISplitLBI, user: Any = None, most: int | None = None
-) -> None:
-    """Print a ranking, at most so many tiers of it."""
-    from rich.table import Table
-    from rich.text import Text
-
-    ranking = model.ranking(user)
-    whose = "Consensus" if user is None else f"{_printable(str(user))}'s own ranking"
-    table = Table(title=Text(f"{whose}, in tiers"), title_justify="left", box=None, pad_edge=False)
-    table.add_column("tier", justify="right")
-    table.add_column("items (score)", overflow="fold")
-    by_tier: dict[int, list[str]] = {}
-    for tier, item, score, seen in zip(
-        ranking.tier, ranking.items, ranking.scores, ranking.compared, strict=True
-    ):
-        star = "" if seen else "*"
-        by_tier.setdefault(int(tier), []).append(f"{_printable(str(item))}{star} ({score:.2f})")
-    for tier, members in list(by_tier.items())[:most]:
-        table.add_row(str(tier), Text(", ".join(members)))
-    console.print(table)
-    if most is not None and len(by_tier) > most:
-        console.print(f"... and {len(by_tier) - most} more tiers.")
-    if not ranking.compared.all():
-        console.print("* never compared by this user: placed by the consensus.")
-    console.print(f"Two items tie when their scores differ by at most {ranking.threshold:.2f}.\n")
-
-
-def _print_entries(console: Console, model: ISplitLBI, truth: Truth) -> None:
-    from rich.table import Table
-
-    table = Table(
-        title="Users who left the consensus, in order", title_justify="left", box=None,
-        pad_edge=False,
-    )  # fmt: skip
-    for name, justify in (("user", "left"), ("entry time", "right"), ("distance", "right")):
-        table.add_column(name, justify=justify)  # type: ignore[arg-type]
-    table.add_column("truly")
-    index = {user: place for place, user in enumerate(model.users_.tolist())}
-    distance = model.distance_to_consensus()
-    for user in model.abnormal_users_:
-        place = index[user]
-        table.add_row(
-            user, f"{model.entry_times_[place]:.3f}", f"{distance[place]:.1f}", truth.kind[place]
-        )
-    console.print(table)
-    found = {index[user] for user in model.abnormal_users_}
-    true = {place for place, abnormal in enumerate(truth.abnormal) if abnormal}
-    console.print(
-        f"{len(found & true)} of the {len(true)} truly abnormal users found, "
-        f"{len(found - true)} others named.\n"
-    )
-
-
-def _print_scores(console: Console, scores: dict[str, dict[str, float]]) -> None:
-    from rich.table import Table
-
-    table = Table(title="On held-out votes", title_justify="left", box=None, pad_edge=False)
-    table.add_column("")
-    for name in ("micro-F1", "macro-F1", "log-loss"):
-        table.add_column(name, justify="right")
-    for name, values in scores.items():
-        row = (values["micro_f1"], values["macro_f1"], values["log_loss"])
-        table.add_row(name, *(f"{value:.3f}" for value in row))
-    console.print(table)
-
-
-@contextmanager
-def _progress_bar(what: str, quiet: bool) -> Iterator[Callable[[Progress], None] | None]:
-    """Show a bar on standard error while the work goes on."""
-    if quiet:
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn
-    from rich.progress import Progress as Bar
-
-    console = Console(stderr=True)
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(bar_width=30),
-        TaskProgressColumn(),
-        TimeElapsedColumn(),
-    )
-    with Bar(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task(f"{what} (the first run compiles the loops)", total=1.0)
-
-        def tell(progress: Progress) -> None:
-            bar.update(
-                task,
-                completed=progress.done,
-                description=f"{what}: {progress.users_out} users out",
-            )
-
-        yield tell

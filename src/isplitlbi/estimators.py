@@ -8,26 +8,22 @@ from itertools import product
 from pathlib import Path
 from typing import Any, Self
 
-import narwhals as nw
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from isplitlbi import ranking as rankings
-from isplitlbi.comparisons import Comparisons, InvalidVotes
+from isplitlbi.comparisons import Comparisons
+from isplitlbi.contract import MarginClassifier, as_votes, check_choice
 from isplitlbi.links import Link, link_named
-from isplitlbi.parameters import Parameters
 from isplitlbi.path import Ending, RegularizationPath
 from isplitlbi.ranking import Decomposition, Ranking, Relation
 from isplitlbi.selection import (
-    RULES,
     SCORINGS,
     PathFailed,
     Rule,
     Scoring,
     Selection,
-    predict_outcomes,
     select,
 )
 from isplitlbi.solvers import (
@@ -43,14 +39,13 @@ from isplitlbi.solvers import (
     fingerprint,
     follow,
 )
-from isplitlbi.vocabulary import Vocabulary, as_series, first_of, show
 
 Floats = NDArray[np.float64]
 
 SOLVERS: dict[str, type[Scheme]] = {"implicit": Implicit, "explicit": Explicit}
 
 
-class ISplitLBI(ClassifierMixin, BaseEstimator):
+class ISplitLBI(MarginClassifier):
     """Consensus, individual rankings and abnormal users from votes with ties.
 
     Parameters
@@ -154,6 +149,7 @@ class ISplitLBI(ClassifierMixin, BaseEstimator):
         X: Any,
         y: Any = None,
         sample_weight: ArrayLike | None = None,
+        folds: ArrayLike | None = None,
         progress: Callable[[Progress], None] | None = None,
         checkpoints: str | Path | None = None,
         checkpoint_every: float = 10.0,
@@ -167,6 +163,8 @@ class ISplitLBI(ClassifierMixin, BaseEstimator):
             order) together with y.
         y
             Outcomes: 1 left wins, 0 tie, -1 right wins.
+        folds
+            The fold of every vote, where it is not to be drawn at random within users.
         progress
             Called now and then with the share of the work done, the time on the path, and the
             number of users who have left the consensus.
@@ -176,20 +174,17 @@ class ISplitLBI(ClassifierMixin, BaseEstimator):
         checkpoint_every
             Seconds between two writings, at least.
         """
-        votes = _as_votes(X, y, sample_weight)
+        votes = as_votes(X, y, sample_weight)
         candidates = self._candidates()
-        for name, value, allowed in (
-            ("rule", self.rule, RULES),
-            ("scoring", self.scoring, tuple(SCORINGS)),
-        ):
-            if value not in allowed:
-                raise ValueError(f"{name} {value!r} is not one of {', '.join(allowed)}.")
+        check_choice("rule", self.rule)
+        check_choice("scoring", self.scoring, tuple(SCORINGS))
         kept = None
         if checkpoints is not None:
-            kept = Checkpoints(Path(checkpoints), self._identity(votes), checkpoint_every)
+            kept = Checkpoints(Path(checkpoints), self._identity(votes, folds), checkpoint_every)
         if self.time is None:
-            reporter = Reporter(1 + len(candidates) * self.n_folds, progress)
-            selection, path = self._cross_validate(votes, candidates, reporter, kept)
+            n_folds = self.n_folds if folds is None else len(np.unique(np.asarray(folds)))
+            reporter = Reporter(1 + len(candidates) * n_folds, progress)
+            selection, path = self._cross_validate(votes, candidates, folds, reporter, kept)
             dynamics, stop = selection.dynamics, selection.time
         elif len(candidates) > 1:
             raise ValueError("several nu or kappa need cross-validation: leave time unset.")
@@ -210,13 +205,11 @@ class ISplitLBI(ClassifierMixin, BaseEstimator):
         stop: float,
     ) -> Self:
         """Take over what was fitted."""
-        self.votes_, self.selection_, self.path_ = votes, selection, path
-        self.users_, self.items_ = votes.users, votes.items
+        self._know(votes)
+        self.selection_, self.path_ = selection, path
         self.link_ = link_named(self.link)
-        self.classes_ = np.array([-1, 0, 1])
-        self.n_features_in_ = 3
         self.time_, self.nu_, self.kappa_ = stop, dynamics.nu, dynamics.kappa
-        self.parameters_: Parameters = path.at(stop)
+        self.parameters_ = path.at(stop)
         self.consensus_: Floats = self.parameters_.consensus[:-1]
         self.threshold_ = float(self.parameters_.consensus[-1])
         self.entry_times_ = path.entry_times
@@ -227,6 +220,7 @@ class ISplitLBI(ClassifierMixin, BaseEstimator):
         self,
         votes: Comparisons,
         candidates: list[Dynamics],
+        folds: ArrayLike | None,
         reporter: Reporter,
         kept: Checkpoints | None,
     ) -> tuple[Selection, RegularizationPath]:
@@ -239,6 +233,7 @@ class ISplitLBI(ClassifierMixin, BaseEstimator):
             candidates,
             self._scheme(),
             n_folds=self.n_folds,
+            fold=folds,
             scoring=self.scoring,
             rule=self.rule,
             rng=self.random_state,
@@ -288,7 +283,7 @@ class ISplitLBI(ClassifierMixin, BaseEstimator):
             return default_times(votes, link, dynamics, n_threads=n_threads, backend=self.backend)
         return np.asarray(self.times, dtype=np.float64)
 
-    def _identity(self, votes: Comparisons) -> dict[str, Any]:
+    def _identity(self, votes: Comparisons, folds: ArrayLike | None) -> dict[str, Any]:
         """Return all that decides the result."""
         if self.random_state is None:
             raise ValueError("checkpoints need a random_state, or the folds would be others.")
@@ -298,7 +293,8 @@ class ISplitLBI(ClassifierMixin, BaseEstimator):
             if name not in ("n_jobs", "snapshots")
         }
         settings |= {"link": link_named(self.link).name, "solver": repr(self._scheme())}
-        return {"votes": fingerprint(votes), "settings": settings}
+        given = None if folds is None else np.asarray(folds).tolist()
+        return {"votes": fingerprint(votes), "settings": settings, "folds": given}
 
     def _scheme(self) -> Scheme:
         if isinstance(self.solver, str) and self.solver in SOLVERS:
@@ -321,41 +317,6 @@ class ISplitLBI(ClassifierMixin, BaseEstimator):
         if nus.size == 0 or kappas.size == 0:
             raise ValueError("nu and kappa need at least one value each.")
         return [Dynamics(float(n), float(k), self.delta) for n, k in product(nus, kappas)]
-
-    # --- prediction ------------------------------------------------------------------------
-
-    def predict(self, X: Any) -> NDArray[np.int8]:
-        """Predict the outcome of each (user, left, right): 1, 0 or -1.
-
-        An unknown user votes like the consensus; an unknown item is an error.
-        """
-        margin, threshold = self._margins(X)
-        log_probabilities = self.link_.log_probabilities(margin, threshold)
-        return predict_outcomes(self.rule, margin, threshold, log_probabilities)
-
-    def predict_proba(self, X: Any) -> Floats:
-        """Return the probabilities of right, tie and left: in the order of ``classes_``."""
-        margin, threshold = self._margins(X)
-        log_probabilities = self.link_.log_probabilities(margin, threshold)
-        return np.exp(log_probabilities[:, ::-1])
-
-    def score(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> float:
-        """Return the share of votes predicted correctly (= micro-F1)."""
-        votes = _as_votes(X, y, sample_weight)
-        return float(np.average(self.predict(votes) == votes.outcome, weights=votes.weight))
-
-    def _margins(self, X: Any) -> tuple[Floats, Floats]:
-        check_is_fitted(self)
-        if isinstance(X, Comparisons):
-            columns = (X.users[X.user], X.items[X.left], X.items[X.right])
-        else:
-            columns = _pair_columns(X)
-        users = as_series(columns[0], "user", "X")
-        if row := first_of(users.is_null()):
-            raise InvalidVotes(f"X, row {row}: user is missing. Fill it in or remove the row.")
-        user = self._user_vocabulary.encode(users)
-        left, right = self._known_items(columns[1]), self._known_items(columns[2])
-        return self.parameters_.margin_and_threshold(user, left, right)
 
     # --- rankings --------------------------------------------------------------------------
 
@@ -414,53 +375,3 @@ class ISplitLBI(ClassifierMixin, BaseEstimator):
         return rankings.decompose(
             self.votes_, self.parameters_, out, self.link_, self.nu_, noise_level
         )
-
-    # --- ids -------------------------------------------------------------------------------
-
-    @property
-    def _user_vocabulary(self) -> Vocabulary:
-        return Vocabulary(self.users_, "user")
-
-    def _user_index(self, user: Any) -> int:
-        check_is_fitted(self)
-        return -1 if user is None else int(self._user_vocabulary.encode([user])[0])
-
-    def _known_items(self, items: Any) -> NDArray[np.int32]:
-        check_is_fitted(self)
-        vocabulary = Vocabulary(self.items_, "item")
-        index = vocabulary.encode(items)
-        unknown = np.flatnonzero(index < 0)
-        if len(unknown):
-            item = np.asarray(items, dtype=object)[unknown[0]]
-            raise InvalidVotes(
-                f"item {show(item)} is not among the {len(vocabulary)} items of this model; "
-                f"the nearest is {show(vocabulary.nearest(item))}."
-            )
-        return index
-
-
-def _as_votes(X: Any, y: Any, sample_weight: ArrayLike | None) -> Comparisons:
-    if isinstance(X, Comparisons):
-        if y is not None or sample_weight is not None:
-            raise ValueError("Comparisons already hold outcomes and weights: give no y.")
-        return X
-    if y is None:
-        raise ValueError("give y, the outcomes (1, 0, -1), or fit on Comparisons.")
-    return Comparisons.from_arrays(*_pair_columns(X), y, weight=sample_weight)
-
-
-def _pair_columns(X: Any) -> tuple[Any, Any, Any]:
-    """Return the columns user, left, right of a frame, or the only three of an array."""
-    table: Any = nw.from_native(X, eager_only=True, pass_through=True)
-    if isinstance(table, nw.DataFrame):
-        named = {"user", "left", "right"} <= set(table.columns)
-        names = ["user", "left", "right"] if named else table.columns
-        columns = [table.get_column(name).to_native() for name in names]
-        found = ", ".join(map(str, table.columns))
-    else:
-        array = table if isinstance(table, np.ndarray) else np.array(list(table), dtype=object)
-        columns = list(array.T) if array.ndim == 2 else []
-        found = f"an array of shape {array.shape}"
-    if len(columns) != 3:
-        raise InvalidVotes(f"X needs the columns user, left, right; found {found}.")
-    return columns[0], columns[1], columns[2]

@@ -22,8 +22,10 @@ __all__ = [
     "macro_f1",
     "micro_f1",
     "most_probable",
+    "paper_f1",
     "precision",
     "recall",
+    "reliability",
 ]
 
 
@@ -235,6 +237,85 @@ def macro_f1(confusion: NDArray[np.float64]) -> float | NDArray[np.float64]:
     right = np.diagonal(confusion, axis1=-2, axis2=-1)
     both = confusion.sum(axis=-2) + confusion.sum(axis=-1)
     return _plain(_ratio(2 * right, both).mean(axis=-1))
+
+
+def paper_f1(confusion: NDArray[np.float64]) -> tuple[float, float]:
+    """Micro- and macro-F1 in the unusual way of the paper's tables; to be compared with those only.
+
+    For left wins, a predicted tie counts as a prediction of a win where that is wrong, and as none
+    where it would be right: predicted positive is ``margin > -threshold`` for false positives and
+    false negatives, but ``margin > threshold`` for true positives. The micro-F1 pools the counts
+    of the three classes; the macro-F1 is the harmonic mean of mean precision and mean recall.
+
+    Parameters
+    ----------
+    confusion : array of shape (3, 3)
+        From `confusion`, of predictions by the threshold rule (`decide`).
+
+    Returns
+    -------
+    micro, macro : float
+        Between 0 and 1.
+
+    Examples
+    --------
+    >>> micro, macro = paper_f1(np.array([[4.0, 1, 1], [1, 2, 1], [0, 2, 4]]))
+    >>> round(micro, 4), round(macro, 4)
+    (0.5714, 0.5697)
+    """
+    right = np.diagonal(confusion)
+    false_positive = confusion.sum(axis=0) - right
+    false_negative = confusion.sum(axis=1) - right
+    false_positive[0] = confusion[1:, :2].sum()
+    false_negative[0] = confusion[0, 2]
+    pooled = [np.array([sums.sum()]) for sums in (right, false_positive, false_negative)]
+    micro, macro = (
+        _harmonic(_ratio(tp, tp + fp).mean(), _ratio(tp, tp + fn).mean())
+        for tp, fp, fn in (pooled, (right, false_positive, false_negative))
+    )
+    return micro, macro
+
+
+def reliability(
+    outcome: ArrayLike, probabilities: ArrayLike, n_bins: int = 10
+) -> NDArray[np.float64]:
+    """Compare what was predicted with what happened, in bins of the predicted probability.
+
+    Every vote counts three times, once for each outcome that it might have had.
+
+    Parameters
+    ----------
+    outcome : array of int, shape (n,)
+        Observed outcomes.
+    probabilities : array of shape (n, 3)
+        Predicted probabilities of left, tie, right.
+    n_bins : int, default 10
+        Bins of equal width from 0 to 1.
+
+    Returns
+    -------
+    array of shape (n_bins, 3)
+        Per bin: how many predictions, their mean, and the share that came true; not a number where
+        there are none.
+
+    Examples
+    --------
+    >>> reliability([1, 0], [[0.8, 0.1, 0.1], [0.6, 0.3, 0.1]], n_bins=2)
+    array([[4.  , 0.15, 0.25],
+           [2.  , 0.7 , 0.5 ]])
+    """
+    predicted = np.asarray(probabilities, dtype=np.float64)
+    happened = np.zeros(predicted.shape)
+    happened[np.arange(len(predicted)), 1 - np.asarray(outcome)] = 1.0
+    place = np.minimum((predicted * n_bins).astype(np.int64), n_bins - 1).ravel()
+    count = np.bincount(place, minlength=n_bins).astype(np.float64)
+    sums = [np.bincount(place, each.ravel(), n_bins) for each in (predicted, happened)]
+    some = np.where(count > 0, count, np.nan)
+    return np.column_stack([count, *(each / some for each in sums)])
+
+
+def _harmonic(one: float, other: float) -> float:
+    return float(2 * one * other / (one + other)) if one + other > 0 else 0.0
 
 
 def _plain(values: NDArray[np.float64]) -> float | NDArray[np.float64]:

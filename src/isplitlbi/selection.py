@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from isplitlbi import kernels
 from isplitlbi.comparisons import Comparisons, InvalidVotes
@@ -100,6 +100,7 @@ def select(
     *,
     times: Sequence[float] | Floats | None = None,
     n_folds: int = 5,
+    fold: ArrayLike | None = None,
     scoring: Scoring = "log_loss",
     rule: Rule = "map",
     rng: np.random.Generator | int | None = None,
@@ -111,12 +112,12 @@ def select(
 ) -> Selection:
     """Cross-validate the time, and nu and kappa where several candidates are given.
 
-    All candidates are judged on the same folds, ``n_jobs`` paths side by side, together with other
-    work that is to be done ``alongside``. The order of the votes does not matter. With
-    ``checkpoints``, a selection that was interrupted goes on where it was.
+    All candidates are judged on the same folds (see `held_out_parts`), ``n_jobs`` paths side by
+    side, together with other work that is to be done ``alongside``. The order of the votes does not
+    matter. With ``checkpoints``, a selection that was interrupted goes on where it was.
     """
-    reporter = reporter or Reporter(len(candidates) * n_folds, None)
-    folds = _folds(votes, n_folds, rng)
+    folds = held_out_parts(votes, n_folds, rng, fold)
+    reporter = reporter or Reporter(len(candidates) * len(folds), None)
     curves = []
     for dynamics in candidates:
         if times is None:
@@ -176,19 +177,32 @@ def _side_by_side(jobs: Sequence[Callable[[], None]], n_jobs: int, reporter: Rep
             raise
 
 
-def _folds(
-    votes: Comparisons, n_folds: int, rng: np.random.Generator | int | None
+def held_out_parts(
+    votes: Comparisons,
+    n_folds: int,
+    rng: np.random.Generator | int | None = None,
+    fold: ArrayLike | None = None,
 ) -> list[tuple[Comparisons, Comparisons]]:
+    """Return pairs of training and held-out votes; every vote is held out in one of them.
+
+    Votes are dealt at random within users, or as ``fold`` says: a number per vote. The order of the
+    votes does not matter.
+    """
     keys: list[NDArray[Any]] = [votes.outcome, votes.right, votes.left, votes.user]
     if votes.weight is not None:
         keys.insert(0, votes.weight)
-    ordered = votes.subset(np.lexsort(keys))  # in one order, so that sums over votes round alike
+    order = np.lexsort(keys)
+    ordered = votes.subset(order)  # in one order, so that sums over votes round alike
+    if fold is None:
+        parts = ordered.folds_within_user(n_folds, rng)
+    else:
+        given = np.asarray(fold)
+        if given.shape != (len(votes),):
+            raise ValueError(f"folds of shape {given.shape} do not fit {len(votes)} votes.")
+        given = given[order]
+        parts = [(ordered.subset(given != k), ordered.subset(given == k)) for k in np.unique(given)]
     # With very few votes a fold may come out empty on one side; it has nothing to say.
-    folds = [
-        (training, held_out)
-        for training, held_out in ordered.folds_within_user(n_folds, rng)
-        if len(training) and len(held_out)
-    ]
+    folds = [(training, held_out) for training, held_out in parts if training and held_out]
     if not folds:
         raise InvalidVotes(
             f"{len(votes)} votes are too few to hold any out: give more, or set the time."

@@ -1,6 +1,7 @@
 """Solvers: they follow the path of Split LBI in time (Eq. 8 and 9).
 
 `driver.follow` owns the loop; a scheme says how to take one step; `pilot` says where to look.
+`ridge` fits what needs no path.
 """
 
 from isplitlbi.solvers.blocks import available_threads
@@ -8,7 +9,8 @@ from isplitlbi.solvers.checkpoint import Checkpoint, Checkpoints, UnreadableChec
 from isplitlbi.solvers.driver import Dynamics, Progress, Reporter, Scheme, follow
 from isplitlbi.solvers.explicit import Explicit
 from isplitlbi.solvers.implicit import Implicit
-from isplitlbi.solvers.pilot import default_times, fit_before_entries, fit_consensus
+from isplitlbi.solvers.pilot import default_times, fit_before_entries
+from isplitlbi.solvers.ridge import fit_consensus, fit_each_user
 from isplitlbi.solvers.state import State
 
 __all__ = [
@@ -27,5 +29,6 @@ __all__ = [
     "fingerprint",
     "fit_before_entries",
     "fit_consensus",
+    "fit_each_user",
     "follow",
 ]

@@ -1,0 +1,177 @@
+"""Scores and thresholds by maximum likelihood with a ridge: what can be fitted without a path.
+
+One problem serves for the consensus (one score per item, one threshold) and for every user alone
+(all users' scores and thresholds side by side, which do not touch each other).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import cho_factor, cho_solve
+from scipy.sparse import coo_array
+from scipy.sparse.linalg import LinearOperator, cg
+
+from isplitlbi.comparisons import Comparisons, tally
+from isplitlbi.links import Link
+
+Floats = NDArray[np.float64]
+Places = NDArray[np.integer]
+
+# Keeps the score of an item that always wins finite and centres the scores; far too wide to matter
+# otherwise.
+SCORE_VARIANCE = 1e4
+
+# A step shorter than this is the last: Newton's method squares the error.
+NEWTON_ACCURACY = 1e-7
+MOST_NEWTON_STEPS = 200
+MOST_HALVINGS = 40  # of one such step
+# Beyond, conjugate gradients are as fast as factors, and do not set all cores to work.
+MOST_DENSE = 128
+
+
+def fit_consensus(votes: Comparisons, link: Link, delta: float = 1e-3) -> Floats:
+    """Fit one score per item and one threshold, by maximum likelihood, as if all users were one.
+
+    Votes collapse to counts per pair, so few that NumPy needs no compiled loop.
+    """
+    n_items = votes.n_items
+    pairs, counts = tally(votes.left, votes.right, votes.outcome, votes.weight, n_items)
+    precision = np.full(n_items + 1, 1.0 / SCORE_VARIANCE)
+    precision[-1] = 0.0
+    first, second = np.divmod(pairs, n_items)
+    centre = np.zeros(n_items + 1)
+    start = np.append(centre[:-1], max(1.0, delta))
+    places = Coordinates(first, second, np.full(len(pairs), n_items))
+    return Ridge(places, counts, link, centre, precision, np.array([n_items]), delta).fit(start)
+
+
+def fit_each_user(
+    votes: Comparisons,
+    link: Link,
+    ridge: float,
+    threshold: float,
+    delta: float = 1e-3,
+    start: Floats | None = None,
+) -> Floats:
+    """Fit every user's own scores and threshold, one number per slot, as if nobody else had voted.
+
+    The ridge holds scores towards zero and thresholds towards the one given.
+    """
+    edges, slots = votes.edges, votes.slots
+    centre = np.zeros(len(slots.coordinate))
+    centre[slots.threshold] = threshold
+    places = Coordinates(edges.first, edges.second, slots.threshold[edges.owner])
+    counts = (edges.first_wins, edges.ties, edges.second_wins)
+    precision = np.full(len(centre), ridge)
+    problem = Ridge(places, counts, link, centre, precision, slots.threshold, delta)
+    return problem.fit(centre if start is None else start)
+
+
+class Coordinates(NamedTuple):
+    """Per row of counts, where the scores of both items and the threshold stand in the unknown."""
+
+    first: Places
+    second: Places
+    threshold: Places
+
+
+@dataclass(frozen=True)
+class Ridge:
+    """A convex problem: the loss of counted votes, and a ridge around a centre."""
+
+    places: Coordinates
+    counts: tuple[Floats, Floats, Floats]
+    link: Link
+    centre: Floats
+    precision: Floats
+    bounded: Places  # coordinates that are thresholds, at least delta
+    delta: float
+
+    def fit(self, start: Floats) -> Floats:
+        """Minimise by Newton's method with a line search, thresholds at their bound held there."""
+        point = start.copy()
+        point[self.bounded] = np.maximum(point[self.bounded], self.delta)
+        value, gradient, curvature = self._at(point)
+        for _ in range(MOST_NEWTON_STEPS):
+            free = np.ones(len(point), dtype=np.bool_)
+            free[self.bounded] = (point[self.bounded] > self.delta) | (gradient[self.bounded] < 0.0)
+            step = curvature.solve(-gradient * free, free)
+            if len(self.bounded) == 1:  # the prior centres the scores, rounding moves them
+                step[:-1] -= np.mean(step[:-1])
+            for halvings in range(MOST_HALVINGS):
+                trial = point + 0.5**halvings * step
+                trial[self.bounded] = np.maximum(trial[self.bounded], self.delta)
+                new = self._at(trial)
+                slope = float(gradient @ (point - trial))
+                # Near the solution the gain drowns in rounding, and a full step is right.
+                if value - new[0] >= 1e-4 * slope or slope <= 1e-12 * abs(value):
+                    break
+            moved = float(np.max(np.abs(trial - point)))
+            point, (value, gradient, curvature) = trial, new
+            if moved <= NEWTON_ACCURACY:
+                break
+        return point
+
+    def _at(self, point: Floats) -> tuple[float, Floats, Curvature]:
+        first, second, threshold = self.places
+        margin = point[first] - point[second]
+        loss, by_margin, by_threshold, *curvature = self.link.vote_terms(
+            margin, point[threshold], *self.counts
+        )
+        away = point - self.centre
+        value = float(np.sum(loss)) + 0.5 * float(self.precision @ away**2)
+        gradient = self.precision * away
+        gradient += np.bincount(first, by_margin, len(point))
+        gradient -= np.bincount(second, by_margin, len(point))
+        gradient += np.bincount(threshold, by_threshold, len(point))
+        return value, gradient, Curvature(self.places, self.precision, *curvature)
+
+
+class Curvature(NamedTuple):
+    """The second derivatives of such a problem, row by row."""
+
+    places: Coordinates
+    precision: Floats
+    by_margin: Floats
+    mixed: Floats
+    by_threshold: Floats
+
+    def solve(self, right: Floats, free: NDArray[np.bool_]) -> Floats:
+        """Solve for a Newton direction; a coordinate that is not free stays where it is."""
+        (first, second, threshold), width = self.places, len(right)
+        diagonal = self.precision + np.bincount(threshold, self.by_threshold, width)
+        diagonal += np.bincount(first, self.by_margin, width)
+        diagonal += np.bincount(second, self.by_margin, width)
+        free = free & (diagonal > 0.0)
+        diagonal = np.where(free, diagonal, 1.0)
+        held = free.astype(np.float64)
+        off_diagonal = np.concatenate([-self.by_margin, self.mixed, -self.mixed])
+        rows, columns = (
+            np.concatenate([first, first, second]),
+            np.concatenate([second, threshold, threshold]),
+        )
+        half = coo_array(
+            (off_diagonal * held[rows] * held[columns], (rows, columns)), shape=(width, width)
+        )
+        if width <= MOST_DENSE + 1:
+            dense = half.toarray()
+            dense += dense.T
+            np.fill_diagonal(dense, diagonal)
+            return np.asarray(cho_solve(cho_factor(dense, check_finite=False), right * held))
+        one = half.tocsr()
+        other = one.T.tocsr()
+        shape = (width, width)
+        solution, _ = cg(
+            LinearOperator(
+                shape, matvec=lambda x: one @ x + other @ x + diagonal * x, dtype=np.float64
+            ),
+            right * held,
+            rtol=1e-8,
+            maxiter=10 * width,
+            M=LinearOperator(shape, matvec=lambda x: x / diagonal, dtype=np.float64),
+        )
+        return np.asarray(solution)

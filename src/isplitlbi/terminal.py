@@ -1,0 +1,283 @@
+"""What results look like on a terminal, in CSV and in JSON; and the bar while one waits.
+
+rich is imported where it prints, because importing it takes longer than answering --help.
+"""
+
+from __future__ import annotations
+
+import sys
+from contextlib import contextmanager
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    import polars as pl
+    from rich.console import Console
+    from rich.table import Table
+
+    from isplitlbi.checks import Report
+    from isplitlbi.estimators import ISplitLBI
+    from isplitlbi.evaluation import Evaluation
+    from isplitlbi.readers import Reading
+    from isplitlbi.simulate import Truth
+    from isplitlbi.solvers import Progress
+
+
+class Format(StrEnum):
+    """How a result is written."""
+
+    table = "table"
+    csv = "csv"
+    json = "json"
+
+
+def emit(table: pl.DataFrame, format: Format) -> None:
+    """Write a table to standard output."""
+    if format is Format.csv:
+        sys.stdout.write(table.write_csv())
+    elif format is Format.json:
+        print_json(table.to_dicts())
+    else:
+        from rich.table import Table
+        from rich.text import Text
+
+        shown = Table(box=None, pad_edge=False)
+        for name, kind in table.schema.items():
+            shown.add_column(
+                name.replace("_", " "), justify="right" if kind.is_numeric() else "left",
+                overflow="fold",
+            )  # fmt: skip
+        for row in table.iter_rows():
+            shown.add_row(*(Text(_shown(value)) for value in row))
+        standard_output().print(shown)
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:.3f}"
+    return printable(str(value))
+
+
+def printable(text: str) -> str:
+    """Return an id as it is, or with what would break a line or a terminal spelled out."""
+    return text if text.isprintable() else ascii(text)[1:-1]
+
+
+def print_json(value: Any) -> None:
+    """Write a value to standard output as JSON."""
+    import json
+
+    print(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False))
+
+
+def standard_output() -> Console:
+    """Return where results are printed."""
+    from rich.console import Console
+
+    return Console(highlight=False, emoji=False)
+
+
+def listen_to_remarks(quiet: bool) -> None:
+    """Let remarks of the library through to standard error, or not."""
+    import logging
+
+    logging.getLogger("isplitlbi").setLevel(logging.ERROR if quiet else logging.WARNING)
+
+
+def print_report(reading: Reading, report: Report) -> None:
+    """Print what `check` found."""
+    console = standard_output()
+    console.print(f"{repr(reading.votes).split(': ')[1]} ({reading.preset}).", markup=False)
+    for note in reading.notes:
+        console.print(note, markup=False)
+    figures = report.summary
+    least, median, most = (figures[f"votes_per_user_{what}"] for what in ("min", "median", "max"))
+    console.print(f"Votes per user: {least:g} to {most:g}, half of them at most {median:g}.")
+    from rich.table import Table
+    from rich.text import Text
+
+    findings = Table.grid(padding=(0, 2, 1, 0))
+    for finding in report.findings:
+        severity = finding.severity.name.lower()
+        findings.add_row(Text(severity, style="bold"), Text(printable(finding.sentence)))
+    console.print()
+    console.print(findings)
+
+
+def print_summary(console: Console, model: ISplitLBI, folder: Path, seconds: float) -> None:
+    """Print what a fit came to, and where to go on."""
+    console.print(f"Fitted in {seconds:.1f} s: {repr(model.votes_).split(': ')[1]}.", markup=False)
+    console.print(
+        f"Stopped at t = {model.time_:.3g} of the path (nu {model.nu_:g}, kappa {model.kappa_:g}); "
+        f"{len(model.abnormal_users_)} of {len(model.users_)} users are outside the consensus.\n"
+    )
+    print_tiers(console, model, most=6)
+    console.print(f"Written to {folder}. Go on with:", markup=False)
+    for command in ("rank", "abnormal"):
+        console.print(f"  isplitlbi {command} {folder}", markup=False)
+
+
+def print_tiers(
+    console: Console, model: ISplitLBI, user: Any = None, most: int | None = None
+) -> None:
+    """Print a ranking, at most so many tiers of it."""
+    from rich.table import Table
+    from rich.text import Text
+
+    ranking = model.ranking(user)
+    whose = "Consensus" if user is None else f"{printable(str(user))}'s own ranking"
+    table = Table(title=Text(f"{whose}, in tiers"), title_justify="left", box=None, pad_edge=False)
+    table.add_column("tier", justify="right")
+    table.add_column("items (score)", overflow="fold")
+    by_tier: dict[int, list[str]] = {}
+    for tier, item, score, seen in zip(
+        ranking.tier, ranking.items, ranking.scores, ranking.compared, strict=True
+    ):
+        star = "" if seen else "*"
+        by_tier.setdefault(int(tier), []).append(f"{printable(str(item))}{star} ({score:.2f})")
+    for tier, members in list(by_tier.items())[:most]:
+        table.add_row(str(tier), Text(", ".join(members)))
+    console.print(table)
+    if most is not None and len(by_tier) > most:
+        console.print(f"... and {len(by_tier) - most} more tiers.")
+    if not ranking.compared.all():
+        console.print("* never compared by this user: placed by the consensus.")
+    console.print(f"Two items tie when their scores differ by at most {ranking.threshold:.2f}.\n")
+
+
+def print_entries(console: Console, model: ISplitLBI, truth: Truth) -> None:
+    """Print who left the consensus, beside the truth of a simulation."""
+    table = _table("Users who left the consensus, in order")
+    for name, justify in (("user", "left"), ("entry time", "right"), ("distance", "right")):
+        table.add_column(name, justify=justify)  # type: ignore[arg-type]
+    table.add_column("truly")
+    index = {user: place for place, user in enumerate(model.users_.tolist())}
+    distance = model.distance_to_consensus()
+    for user in model.abnormal_users_:
+        place = index[user]
+        table.add_row(
+            user, f"{model.entry_times_[place]:.3f}", f"{distance[place]:.1f}", truth.kind[place]
+        )
+    console.print(table)
+    found = {index[user] for user in model.abnormal_users_}
+    true = {place for place, abnormal in enumerate(truth.abnormal) if abnormal}
+    console.print(
+        f"{len(found & true)} of the {len(true)} truly abnormal users found, "
+        f"{len(found - true)} others named.\n"
+    )
+
+
+def print_scores(console: Console, scores: dict[str, dict[str, float]]) -> None:
+    """Print scores on held-out votes."""
+    table = _table("On held-out votes")
+    table.add_column("")
+    for name in ("micro-F1", "macro-F1", "log-loss"):
+        table.add_column(name, justify="right")
+    for name, values in scores.items():
+        row = (values["micro_f1"], values["macro_f1"], values["log_loss"])
+        table.add_row(name, *(f"{value:.3f}" for value in row))
+    console.print(table)
+
+
+def print_evaluation(console: Console, evaluation: Evaluation, with_reliability: bool) -> None:
+    """Print what `evaluate` found: the paper's tables, the rest of the figures, the verdict."""
+    from isplitlbi.evaluation import METRICS, SIDES, STATISTICS
+
+    blocks: list[tuple[str, list[tuple[str, list[str]]]]] = [
+        ("F1 (standard)", [(metric, list(STATISTICS)) for metric in ("micro_f1", "macro_f1")]),
+        (
+            "Log-loss, the paper's own F1s, seconds",
+            [("log_loss", list(STATISTICS))] + [(metric, ["median"]) for metric in METRICS[-3:]],
+        ),
+        (
+            "Precision and recall by class, medians",
+            [(f"{what}_{side}", ["median"]) for what in ("precision", "recall") for side in SIDES],
+        ),
+    ]
+    for title, columns in blocks:
+        table = _table(title)
+        table.add_column("")
+        for metric, statistics in columns:
+            for statistic in statistics:
+                name = _SHORT.get(metric, metric.replace("_", "\n"))
+                table.add_column(f"{name}\n{statistic}", justify="right")
+        for method in evaluation.methods:
+            figures = [
+                evaluation.statistics(method, metric)[statistic]
+                for metric, statistics in columns
+                for statistic in statistics
+            ]
+            table.add_row(method, *map(_shown, figures))
+        console.print(table)
+        console.print()
+    if with_reliability:
+        for method, bins in evaluation.reliability.items():
+            table = _table(f"Reliability of {method}")
+            for name in ("from", "to", "predictions", "mean predicted", "came true"):
+                table.add_column(name, justify="right")
+            for place, (count, predicted, happened) in enumerate(bins):
+                low, high = place / len(bins), (place + 1) / len(bins)
+                means = ("-" if count == 0 else f"{value:.3f}" for value in (predicted, happened))
+                table.add_row(f"{low:.1f}", f"{high:.1f}", f"{count:,.0f}", *means)
+            console.print(table)
+            console.print()
+    console.print(evaluation.verdict(), markup=False)
+
+
+_SHORT = {
+    "micro_f1": "micro",
+    "macro_f1": "macro",
+    "log_loss": "loss",
+    "paper_micro_f1": "paper\nmicro",
+    "paper_macro_f1": "paper\nmacro",
+}
+
+
+def _table(title: str) -> Table:
+    from rich.table import Table
+
+    return Table(title=title, title_justify="left", box=None, pad_edge=False)
+
+
+@contextmanager
+def progress_bar(what: str, quiet: bool) -> Iterator[Callable[[float, str], None] | None]:
+    """Show a bar on standard error while the work goes on: the share done, and what is done."""
+    if quiet:
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
+
+    console = Console(stderr=True)
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=30),
+        TaskProgressColumn(),
+        TimeElapsedColumn(),
+    )
+    with Progress(
+        *columns, console=console, transient=True, disable=not console.is_terminal
+    ) as bar:
+        task = bar.add_task(f"{what} (the first run compiles the loops)", total=1.0)
+
+        def tell(done: float, doing: str) -> None:
+            bar.update(task, completed=done, description=f"{what}: {doing}")
+
+        yield tell
+
+
+@contextmanager
+def fitting_bar(quiet: bool) -> Iterator[Callable[[Progress], None] | None]:
+    """Show such a bar for one fit."""
+    with progress_bar("Fitting", quiet) as tell:
+        if tell is None:
+            yield None
+        else:
+            yield lambda progress: tell(progress.done, f"{progress.users_out} users out")
