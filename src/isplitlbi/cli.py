@@ -331,6 +331,9 @@ def evaluate(
     rule: Annotated[
         str, typer.Option(help="Predict the likeliest outcome (map) or by the threshold.")
     ] = "map",
+    scoring: Annotated[
+        str, typer.Option(help="What chooses nu, kappa and time: log_loss, micro_f1 or macro_f1.")
+    ] = "log_loss",
     with_reliability: Annotated[
         bool, typer.Option("--reliability", help="Also show how far probabilities can be trusted.")
     ] = False,
@@ -358,7 +361,8 @@ def evaluate(
     with progress_bar("Evaluating", quiet) as progress:
         found = run(
             reading.votes, asked, repeats=repeats, test_share=test_share, min_votes=min_votes,
-            rule=rule, seed=seed, n_jobs=threads, progress=progress,  # type: ignore[arg-type]
+            rule=rule, scoring=scoring, seed=seed, n_jobs=threads,  # type: ignore[arg-type]
+            progress=progress,
         )  # fmt: skip
     if format is Format.json:
         print_json(found.as_dict())

@@ -28,7 +28,7 @@ from isplitlbi.metrics import (
     recall,
     reliability,
 )
-from isplitlbi.selection import Rule
+from isplitlbi.selection import SCORINGS, Rule, Scoring
 
 __all__ = ["DEFAULT_METHODS", "FAMILIES", "METHODS", "Evaluation", "evaluate", "methods_named"]
 
@@ -51,9 +51,13 @@ class Setting(NamedTuple):
     """What a method is told about the evaluation."""
 
     rule: Rule
+    scoring: Scoring
     n_jobs: int | None
     seed: int
 
+
+# Among these iSplit LBI and LBI choose by their inner folds, as the others choose their penalties.
+NUS, KAPPAS = (0.1, 0.3, 1.0), (10.0, 30.0, 100.0)
 
 LINKS = {"uniform": "uniform", "bt": "logistic", "tm": "probit"}
 
@@ -62,14 +66,26 @@ def _margin_mle(link: str, setting: Setting) -> MarginMLE:
     return MarginMLE(link, rule=setting.rule)
 
 
+def _isplitlbi(setting: Setting) -> ISplitLBI:
+    rule, scoring, n_jobs, seed = setting
+    return ISplitLBI(
+        nu=NUS, kappa=KAPPAS, rule=rule, scoring=scoring, n_jobs=n_jobs, random_state=seed
+    )
+
+
+def _lbi(setting: Setting) -> LBI:
+    rule, scoring, n_jobs, seed = setting
+    return LBI(kappa=KAPPAS, rule=rule, scoring=scoring, n_jobs=n_jobs, random_state=seed)
+
+
 def _alpha_cut(learner: str, setting: Setting) -> AlphaCut:
     return AlphaCut(learner, n_jobs=setting.n_jobs, random_state=setting.seed)
 
 
 METHODS: dict[str, Callable[[Setting], VoteClassifier]] = {
-    "isplitlbi": lambda s: ISplitLBI(rule=s.rule, n_jobs=s.n_jobs, random_state=s.seed),
-    "lbi": lambda s: LBI(rule=s.rule, n_jobs=s.n_jobs, random_state=s.seed),
-    "per-user": lambda s: PerUser(rule=s.rule, random_state=s.seed),
+    "isplitlbi": _isplitlbi,
+    "lbi": _lbi,
+    "per-user": lambda setting: PerUser(rule=setting.rule, random_state=setting.seed),
     **{f"margin-mle-{name}": partial(_margin_mle, link) for name, link in LINKS.items()},
     **{f"alpha-cut-{learner}": partial(_alpha_cut, learner) for learner in LEARNERS},
 }
@@ -230,6 +246,7 @@ def evaluate(
     test_share: float = 0.2,
     min_votes: int = 1,
     rule: Rule = "map",
+    scoring: Scoring = "log_loss",
     seed: int = 0,
     n_jobs: int | None = None,
     progress: Callable[[float, str], None] | None = None,
@@ -253,6 +270,8 @@ def evaluate(
         Leave out users with fewer votes; 7 is the paper's choice.
     rule
         How methods with probabilities decide; the paper's F1s are always by the threshold.
+    scoring
+        By what iSplit LBI and LBI choose nu, kappa and the time on their inner folds.
     seed
         Seed of the splits, and of what is random in a method.
     n_jobs
@@ -262,6 +281,7 @@ def evaluate(
     """
     names = methods_named(methods)
     check_choice("rule", rule)
+    check_choice("scoring", scoring, tuple(SCORINGS))
     if repeats < 1:
         raise ValueError(f"repeats is {repeats}; it must be at least 1.")
     kept = _with_enough(votes, min_votes)
@@ -278,7 +298,7 @@ def evaluate(
         for name in names:
             if progress is not None:
                 progress(len(rows) / (repeats * len(names)), f"repeat {repeat + 1}, {name}")
-            model: Any = METHODS[name](Setting(rule, n_jobs, seed))
+            model: Any = METHODS[name](Setting(rule, scoring, n_jobs, seed))
             begun = perf_counter()
             model.fit(training)
             seconds = perf_counter() - begun
@@ -298,6 +318,7 @@ def evaluate(
         "min_votes": min_votes,
         "grouped": kept.group is not None,
         "rule": rule,
+        "scoring": scoring,
         "seed": seed,
     }
     pooled = {

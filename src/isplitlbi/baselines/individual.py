@@ -13,7 +13,7 @@ from isplitlbi.contract import MarginClassifier, as_votes, check_choice
 from isplitlbi.estimators import ISplitLBI
 from isplitlbi.links import Link, link_named
 from isplitlbi.parameters import Parameters
-from isplitlbi.selection import Rule, held_out_parts, score_votes
+from isplitlbi.selection import Rule, Scoring, held_out_parts, score_votes
 from isplitlbi.solvers import fit_consensus, fit_each_user
 
 
@@ -88,7 +88,7 @@ class PerUser(MarginClassifier):
             votes,
             self.link_,
             ridge,
-            nothing[-1],
+            nothing,
             self.delta,
             None if start is None else centre + start.deviation,
         )
@@ -104,11 +104,12 @@ class LBI(ISplitLBI):
 
     def __init__(
         self,
-        nu: float = 1e-3,
+        nu: float = 3e-3,
         kappa: float | Sequence[float] = 60.0,
         link: str | Link = "logistic",
         rule: Rule = "map",
         n_folds: int = 5,
+        scoring: Scoring = "log_loss",
         n_jobs: int | None = None,
         backend: str | None = None,
         random_state: int | None = 0,
@@ -119,6 +120,7 @@ class LBI(ISplitLBI):
             link=link,
             rule=rule,
             n_folds=n_folds,
+            scoring=scoring,
             n_jobs=n_jobs,
             backend=backend,
             random_state=random_state,

@@ -10,7 +10,7 @@ from isplitlbi.solvers.driver import Dynamics, Progress, Reporter, Scheme, follo
 from isplitlbi.solvers.explicit import Explicit
 from isplitlbi.solvers.implicit import Implicit
 from isplitlbi.solvers.pilot import default_times, fit_before_entries
-from isplitlbi.solvers.ridge import fit_consensus, fit_each_user
+from isplitlbi.solvers.ridge import bootstrap_consensus, fit_consensus, fit_each_user
 from isplitlbi.solvers.state import State
 
 __all__ = [
@@ -25,6 +25,7 @@ __all__ = [
     "State",
     "UnreadableCheckpoint",
     "available_threads",
+    "bootstrap_consensus",
     "default_times",
     "fingerprint",
     "fit_before_entries",

@@ -7,7 +7,7 @@ One problem serves for the consensus (one score per item, one threshold) and for
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,48 +27,85 @@ SCORE_VARIANCE = 1e4
 
 # A step shorter than this is the last: Newton's method squares the error.
 NEWTON_ACCURACY = 1e-7
+BOOTSTRAP_ACCURACY = 1e-2  # far below the spread that is looked for
 MOST_NEWTON_STEPS = 200
 MOST_HALVINGS = 40  # of one such step
 # Beyond, conjugate gradients are as fast as factors, and do not set all cores to work.
 MOST_DENSE = 128
 
 
-def fit_consensus(votes: Comparisons, link: Link, delta: float = 1e-3) -> Floats:
+def fit_consensus(
+    votes: Comparisons, link: Link, delta: float = 1e-3, variance: float = SCORE_VARIANCE
+) -> Floats:
     """Fit one score per item and one threshold, by maximum likelihood, as if all users were one.
 
-    Votes collapse to counts per pair, so few that NumPy needs no compiled loop.
+    Votes collapse to counts per pair, so few that NumPy needs no compiled loop. Scores are held
+    towards zero by a prior of that variance, which hardly matters by default.
     """
-    n_items = votes.n_items
-    pairs, counts = tally(votes.left, votes.right, votes.outcome, votes.weight, n_items)
-    precision = np.full(n_items + 1, 1.0 / SCORE_VARIANCE)
+    pairs, counts = tally(votes.left, votes.right, votes.outcome, votes.weight, votes.n_items)
+    problem = _of_consensus(votes.n_items, pairs, counts, link, delta, variance)
+    return problem.fit(np.append(problem.centre[:-1], max(1.0, delta)))
+
+
+def bootstrap_consensus(
+    votes: Comparisons, link: Link, n_draws: int, seed: int = 0, delta: float = 1e-3
+) -> Floats:
+    """Fit the consensus of users drawn with replacement, again and again; a row for each draw."""
+    rng, n_items, edges = np.random.default_rng(seed), votes.n_items, votes.edges
+    coordinate = votes.slots.coordinate.astype(np.int64)
+    keys = coordinate[edges.first] * n_items + coordinate[edges.second]
+    pairs, place = np.unique(keys, return_inverse=True)
+    start, owner = fit_consensus(votes, link, delta), edges.owner
+    voters = np.flatnonzero(votes.votes_per_user)
+    drawn = np.empty((n_draws, n_items + 1))
+    for row in drawn:
+        times = np.bincount(rng.choice(voters, len(voters)), minlength=votes.n_users)[owner]
+        first_wins, ties, second_wins = (
+            np.bincount(place, times * counts, len(pairs))
+            for counts in (edges.first_wins, edges.ties, edges.second_wins)
+        )
+        problem = _of_consensus(
+            n_items, pairs, (first_wins, ties, second_wins), link, delta, SCORE_VARIANCE
+        )
+        row[:] = problem.fit(start, BOOTSTRAP_ACCURACY)
+    return drawn
+
+
+def _of_consensus(
+    n_items: int,
+    pairs: NDArray[np.int64],
+    counts: tuple[Any, Any, Any],
+    link: Link,
+    delta: float,
+    variance: float,
+) -> Ridge:
+    precision = np.full(n_items + 1, 1.0 / variance)
     precision[-1] = 0.0
-    first, second = np.divmod(pairs, n_items)
+    places = Coordinates(*np.divmod(pairs, n_items), np.full(len(pairs), n_items))
     centre = np.zeros(n_items + 1)
-    start = np.append(centre[:-1], max(1.0, delta))
-    places = Coordinates(first, second, np.full(len(pairs), n_items))
-    return Ridge(places, counts, link, centre, precision, np.array([n_items]), delta).fit(start)
+    return Ridge(places, counts, link, centre, precision, np.array([n_items]), delta)
 
 
 def fit_each_user(
     votes: Comparisons,
     link: Link,
     ridge: float,
-    threshold: float,
+    consensus: Floats,
     delta: float = 1e-3,
     start: Floats | None = None,
+    accuracy: float = NEWTON_ACCURACY,
 ) -> Floats:
     """Fit every user's own scores and threshold, one number per slot, as if nobody else had voted.
 
-    The ridge holds scores towards zero and thresholds towards the one given.
+    The ridge holds scores and thresholds towards those of the consensus that is given.
     """
     edges, slots = votes.edges, votes.slots
-    centre = np.zeros(len(slots.coordinate))
-    centre[slots.threshold] = threshold
+    centre = consensus[slots.coordinate]
     places = Coordinates(edges.first, edges.second, slots.threshold[edges.owner])
     counts = (edges.first_wins, edges.ties, edges.second_wins)
     precision = np.full(len(centre), ridge)
     problem = Ridge(places, counts, link, centre, precision, slots.threshold, delta)
-    return problem.fit(centre if start is None else start)
+    return problem.fit(centre if start is None else start, accuracy)
 
 
 class Coordinates(NamedTuple):
@@ -91,7 +128,7 @@ class Ridge:
     bounded: Places  # coordinates that are thresholds, at least delta
     delta: float
 
-    def fit(self, start: Floats) -> Floats:
+    def fit(self, start: Floats, accuracy: float = NEWTON_ACCURACY) -> Floats:
         """Minimise by Newton's method with a line search, thresholds at their bound held there."""
         point = start.copy()
         point[self.bounded] = np.maximum(point[self.bounded], self.delta)
@@ -99,7 +136,7 @@ class Ridge:
         for _ in range(MOST_NEWTON_STEPS):
             free = np.ones(len(point), dtype=np.bool_)
             free[self.bounded] = (point[self.bounded] > self.delta) | (gradient[self.bounded] < 0.0)
-            step = curvature.solve(-gradient * free, free)
+            step = curvature.solve(-gradient * free, free, min(0.1 * accuracy, 1e-2))
             if len(self.bounded) == 1:  # the prior centres the scores, rounding moves them
                 step[:-1] -= np.mean(step[:-1])
             for halvings in range(MOST_HALVINGS):
@@ -112,7 +149,7 @@ class Ridge:
                     break
             moved = float(np.max(np.abs(trial - point)))
             point, (value, gradient, curvature) = trial, new
-            if moved <= NEWTON_ACCURACY:
+            if moved <= accuracy:
                 break
         return point
 
@@ -140,7 +177,7 @@ class Curvature(NamedTuple):
     mixed: Floats
     by_threshold: Floats
 
-    def solve(self, right: Floats, free: NDArray[np.bool_]) -> Floats:
+    def solve(self, right: Floats, free: NDArray[np.bool_], accuracy: float) -> Floats:
         """Solve for a Newton direction; a coordinate that is not free stays where it is."""
         (first, second, threshold), width = self.places, len(right)
         diagonal = self.precision + np.bincount(threshold, self.by_threshold, width)
@@ -170,7 +207,7 @@ class Curvature(NamedTuple):
                 shape, matvec=lambda x: one @ x + other @ x + diagonal * x, dtype=np.float64
             ),
             right * held,
-            rtol=1e-8,
+            rtol=accuracy,
             maxiter=10 * width,
             M=LinearOperator(shape, matvec=lambda x: x / diagonal, dtype=np.float64),
         )

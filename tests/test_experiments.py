@@ -1,0 +1,100 @@
+"""The paper's experiments run as a script; here quickly, on votes of the same shape."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from isplitlbi.simulate import simulate
+from isplitlbi.tables import WINNERS
+
+SCRIPT = Path(__file__).resolve().parents[1] / "experiments" / "paper.py"
+
+pytest.importorskip("matplotlib", reason="the figures need matplotlib (pip install .[plots])")
+
+
+def run(*arguments, expected=0):
+    done = subprocess.run(
+        [sys.executable, str(SCRIPT), *map(str, arguments)],
+        capture_output=True, text=True, check=False, timeout=300,
+    )  # fmt: skip
+    assert done.returncode == expected, done.stderr
+    return done.stdout
+
+
+def written(votes, file, **columns):
+    frame = pl.DataFrame(
+        {
+            "user": votes.users[votes.user],
+            "left": votes.items[votes.left],
+            "right": votes.items[votes.right],
+            "winner": [WINNERS[outcome] for outcome in votes.outcome.tolist()],
+            **columns,
+        }
+    )
+    file.parent.mkdir(exist_ok=True)
+    frame.write_csv(file)
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("experiments")
+    votes = simulate(n_users=12, n_items=6, votes_per_user=(20, 40), random_state=0).votes
+    rng = np.random.default_rng(0)
+    written(votes, folder / "data" / "college.csv")
+    written(votes, folder / "data" / "wmt16_cze-eng.csv", ranking=rng.integers(9, size=len(votes)))
+    written(
+        votes, folder / "data" / "splits" / "age.csv",
+        is_test=(rng.random(len(votes)) < 0.2).astype(int), fold=rng.integers(1, 6, len(votes)),
+    )  # fmt: skip
+    printed = run("--quick", "--data", folder / "data", "-o", folder / "results")
+    return folder / "results", printed
+
+
+def test_every_study_that_is_there_has_its_table_and_figures(results):
+    folder, _ = results
+    assert {file.name for file in folder.iterdir()} == {
+        *(f"{study}.{end}" for study in ("simulation", "college", "wmt16_cze-eng")
+          for end in ("md", "json")),
+        *(f"{study}-{figure}.png" for study in ("college", "wmt16_cze-eng")
+          for figure in ("distances", "classes")),
+        "simulation-supports.png", "simulation-distances.png", "splits.md",
+    }  # fmt: skip
+    for picture in folder.glob("*.png"):
+        assert picture.read_bytes().startswith(b"\x89PNG") and picture.stat().st_size > 5_000
+
+
+def test_the_simulated_study_is_beside_the_published_figures(results):
+    folder, _ = results
+    text = (folder / "simulation.md").read_text(encoding="utf-8")
+    found = json.loads((folder / "simulation.json").read_text(encoding="utf-8"))
+    ours = {method["name"]: method for method in found["methods"]}
+    paper = [ours["isplitlbi"][f"paper_{which}_f1"]["median"] for which in ("micro", "macro")]
+    assert f"| isplitlbi | {paper[0]:.3f} | {paper[1]:.3f} | 0.834 | 0.761 |" in text
+    assert ours["isplitlbi"]["micro_f1"]["median"] > ours["margin-mle-bt"]["micro_f1"]["median"]
+    assert "drawn by `isplitlbi.simulate.paper_study(0)`" in text.lower()
+
+
+def test_rankings_are_kept_whole_where_there_are_any(results):
+    folder, _ = results
+    grouped = {
+        study: json.loads((folder / f"{study}.json").read_text(encoding="utf-8"))["settings"]
+        for study in ("college", "wmt16_cze-eng")
+    }
+    assert grouped["wmt16_cze-eng"]["grouped"] and not grouped["college"]["grouped"]
+    assert grouped["college"]["min_votes"] == 7 and grouped["wmt16_cze-eng"]["min_votes"] == 1
+
+
+def test_fixed_splits_stand_beside_the_authors_program(results):
+    folder, printed = results
+    assert "age         authors 0.804 0.723   ours" in printed
+    assert "| age | 0.804 | 0.723 |" in (folder / "splits.md").read_text(encoding="utf-8")
+
+
+def test_an_unknown_study_is_refused(tmp_path):
+    run("--quick", "-o", tmp_path / "results", "collage", expected=2)
+    assert not (tmp_path / "results").exists()
