@@ -14,10 +14,13 @@ from time import monotonic, sleep
 
 import polars as pl
 import pytest
+from rich.console import Console
 from typer.testing import CliRunner
 
 import isplitlbi
-from isplitlbi.cli import app
+from isplitlbi.cli import app, main
+from isplitlbi.evaluation import METHODS, METRICS, Evaluation
+from isplitlbi.terminal import print_evaluation
 
 SMALL = ["demo", "--users", "8", "--items", "5"]
 
@@ -388,3 +391,152 @@ def test_a_folder_that_may_not_be_written_to_is_one_sentence(votes_file, tmp_pat
     assert done.returncode == 2
     assert "Permission denied" in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+# --- whether it pays -----------------------------------------------------------------------
+
+QUICK_METHODS = "per-user,margin-mle"
+QUICK_NAMES = ["per-user", "margin-mle-uniform", "margin-mle-bt", "margin-mle-tm"]
+
+
+@pytest.fixture(scope="module")
+def evaluate_votes(votes_file):
+    """Return a function that evaluates methods, quick ones by default, on few splits."""
+
+    def evaluate(*arguments, methods=QUICK_METHODS):
+        asked = ["--methods", methods] if methods else []
+        options = ["--repeats", "2", "--quiet", *asked, *arguments]
+        done = invoke("evaluate", str(votes_file), *options)
+        assert done.exit_code == 0, done.output
+        return done.stdout
+
+    return evaluate
+
+
+def test_the_evaluation_shows_the_papers_tables_and_a_verdict(evaluate_votes):
+    shown = evaluate_votes(methods=None)
+    lines = shown.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert "…" not in shown
+    for title in ("F1 (standard)", "Log-loss, the paper's own F1s, seconds",
+                  "Precision and recall by class, medians"):  # fmt: skip
+        start = [line.strip() for line in lines].index(title)
+        block = lines[start : lines.index("", start)]
+        assert [line.split()[0] for line in block[-6:]] == ["isplitlbi", "lbi", *QUICK_NAMES]
+    verdict = " ".join(shown.split())[-300:]
+    assert "Individual rankings" in verdict
+    assert "of the held-out votes, margin-mle-bt" in verdict
+    assert "Reliability" not in shown
+
+
+def test_the_evaluation_comes_as_json(evaluate_votes):
+    found = json.loads(evaluate_votes("--format", "json", "--seed", "4"))
+    assert found["settings"]["repeats"] == 2
+    assert found["settings"]["seed"] == 4
+    assert found["settings"]["methods"] == QUICK_NAMES
+    assert [method["name"] for method in found["methods"]] == QUICK_NAMES
+    for method in found["methods"]:
+        assert set(method["micro_f1"]) == {"min", "median", "max", "std"}
+        assert 0.3 < method["micro_f1"]["median"] < 1.0
+        assert sum(bin["predictions"] for bin in method["reliability"]) > 100
+    assert "predicts best" in found["verdict"]
+
+
+def test_the_evaluation_comes_as_csv_with_a_row_per_method(evaluate_votes):
+    table = pl.read_csv(io.StringIO(evaluate_votes("--format", "csv")))
+    assert table["method"].to_list() == QUICK_NAMES
+    assert {"micro_f1_median", "log_loss_std", "paper_macro_f1_max"} <= set(table.columns)
+
+
+def test_the_evaluation_depends_on_its_seed_alone(evaluate_votes):
+    def table(seed):
+        shown = evaluate_votes("--format", "csv", "--seed", seed, methods="margin-mle")
+        return pl.read_csv(io.StringIO(shown)).drop(pl.selectors.starts_with("seconds"))
+
+    assert table("0").equals(table("0"))
+    assert not table("0").equals(table("1"))
+
+
+def test_the_options_of_an_evaluation_reach_it(evaluate_votes, votes_file):
+    most = pl.read_csv(votes_file)["user"].value_counts()["count"].max()
+    options = f"--min-votes {most} --test-share 0.4 --rule threshold --format json".split()
+    settings = json.loads(evaluate_votes(*options, methods="margin-mle-bt"))["settings"]
+    assert settings["min_votes"] == most
+    assert settings["users"] < 12
+    assert (settings["test_share"], settings["rule"]) == (0.4, "threshold")
+
+
+def test_reliability_is_shown_in_bins_when_asked_for(evaluate_votes):
+    shown = evaluate_votes("--reliability", methods="margin-mle-bt")
+    lines = [line.split() for line in shown.split("Reliability of margin-mle-bt")[1].splitlines()]
+    bins = [line for line in lines if len(line) == 5 and line[0].startswith("0.")]
+    assert [line[:2] for line in bins] == [
+        [f"{k / 10:.1f}", f"{(k + 1) / 10:.1f}"] for k in range(10)
+    ]
+    assert sum(int(line[2]) for line in bins) > 100
+    for low, high, count, predicted, _ in bins:
+        assert (count == "0") == (predicted == "-")
+        assert count == "0" or float(low) <= float(predicted) <= float(high)
+    assert max(map(len, shown.splitlines())) <= 80
+    assert " ".join(shown.split()).endswith("of the held-out votes.")
+
+
+def test_all_methods_and_long_times_fit_80_columns():
+    methods = list(METHODS)
+    rows = [
+        {"method": method, "repeat": repeat} | dict.fromkeys(METRICS, 0.123 + repeat / 2)
+        | {"seconds": 12345.678, "log_loss": None if "alpha" in method else 12.345}
+        for method in methods for repeat in range(2)
+    ]  # fmt: skip
+    found = Evaluation({"repeats": 2, "test_share": 0.2}, pl.DataFrame(rows), {})
+    out = io.StringIO()
+    print_evaluation(Console(file=out, width=80), found, with_reliability=True)
+    shown = out.getvalue()
+    assert max(map(len, shown.splitlines())) <= 80
+    assert "…" not in shown
+    for method in methods:
+        assert [line.split()[0] for line in shown.splitlines() if line].count(method) == 3
+    assert shown.count("12345.678") == len(methods)
+
+
+MISTAKES = {
+    "an unknown method": (
+        ["--methods", "isplit"],
+        "no method 'isplit'; the nearest is 'isplitlbi'",
+    ),
+    "no method": (["--methods", ""], "no method ''"),
+    "no repeats": (["--repeats", "0"], "Invalid value for '--repeats'"),
+    "more than all held out": (["--test-share", "1.5"], "test_share is 1.5"),
+    "nothing held out": (["--test-share", "0"], "test_share is 0.0"),
+    "an unknown rule": (["--rule", "dice"], "rule 'dice' is not one of map, threshold"),
+    "more votes than anybody has": (["--min-votes", "1000"], "no user has 1000 votes"),
+}
+
+
+def refused(monkeypatch, capsys, *arguments):
+    """Run a command that must fail; return what it wrote to standard error."""
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setattr(sys, "argv", ["isplitlbi", *map(str, arguments)])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    shown = capsys.readouterr()
+    assert (ended.value.code, shown.out) == (2, "")
+    assert "Traceback" not in shown.err
+    return shown.err
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_an_evaluation_that_cannot_be_is_refused(votes_file, monkeypatch, capsys, name):
+    arguments, said = MISTAKES[name]
+    complaint = refused(monkeypatch, capsys, "evaluate", votes_file, *arguments)
+    assert sum(said in line for line in complaint.splitlines()) == 1
+    if name != "no repeats":  # which typer refuses, in more lines
+        assert complaint.startswith("isplitlbi: ")
+        assert complaint.count("\n") == 1
+
+
+def test_the_evaluation_of_a_file_that_is_not_there_is_refused(tmp_path, monkeypatch, capsys):
+    complaint = refused(monkeypatch, capsys, "evaluate", tmp_path / "nowhere.csv")
+    assert complaint.startswith("isplitlbi: ")
+    assert "nowhere.csv" in complaint
+    assert complaint.count("\n") == 1

@@ -16,6 +16,7 @@ from isplitlbi.solvers import (
     default_times,
     fit_before_entries,
     fit_consensus,
+    fit_each_user,
     follow,
 )
 from votes import random_votes
@@ -282,3 +283,117 @@ def test_users_without_votes_do_not_count():
     times = default_times(votes, Logistic(), Dynamics())
     assert np.isfinite(times).all()
     assert times[-1] < 100
+
+
+# --- every user alone ----------------------------------------------------------------------
+
+
+def indifferent(votes, threshold):
+    """Return a consensus without preferences."""
+    return np.append(np.zeros(votes.n_items), threshold)
+
+
+def penalised(votes, link, ridge, consensus):
+    """Return the loss of everybody's own scores and thresholds, vote by vote, as a function."""
+    own_threshold = votes.slots.threshold[votes.user]
+    rows = np.arange(votes.n_votes)
+    weight = np.ones(len(rows)) if votes.weight is None else votes.weight
+
+    def loss(point):
+        margin = point[votes.left_slot] - point[votes.right_slot]
+        chances = link.log_probabilities(margin, point[own_threshold])
+        away = point - consensus[votes.slots.coordinate]
+        return -weight @ chances[rows, 1 - votes.outcome] + 0.5 * ridge * away @ away
+
+    return loss
+
+
+def differences(loss, point, step=1e-6):
+    """Return the gradient by differences."""
+    away = step * np.eye(len(point))
+    return np.array([(loss(point + each) - loss(point - each)) / (2 * step) for each in away])
+
+
+@every_link
+@pytest.mark.parametrize("n_users", [3, 40], ids=["few", "many"])  # by factors, by gradients
+def test_every_user_alone_rests_where_nothing_pulls(link, n_users):
+    votes = random_votes(2, n_users, 5, 12 * n_users, tie_share=0.15, weighted=True)
+    ridge, delta, consensus = 0.2, 1e-3, np.array([0.3, -0.2, 0.0, 0.4, -0.5, 0.7])
+    own = fit_each_user(votes, link, ridge, consensus, delta)
+    assert (len(own) > 129) == (n_users == 40)
+    slope = differences(penalised(votes, link, ridge, consensus), own)
+    at_bound = np.zeros(len(own), dtype=bool)
+    at_bound[votes.slots.threshold] = own[votes.slots.threshold] == delta
+    assert np.abs(slope[~at_bound]).max() < 1e-4
+    assert np.all(slope[at_bound] > -1e-4)
+    assert np.abs(own - consensus[votes.slots.coordinate])[~at_bound].max() > 0.3
+
+
+@pytest.mark.parametrize("delta", [1e-3, 0.5])
+def test_the_threshold_of_a_user_never_passes_its_bound(delta):
+    votes = random_votes(1, n_votes=120, tie_share=0.05)
+    consensus = indifferent(votes, 1.0)
+    own = fit_each_user(votes, Logistic(), 0.01, consensus, delta)
+    thresholds = own[votes.slots.threshold]
+    ties = np.bincount(votes.user, votes.outcome == 0)
+    assert thresholds.min() == delta
+    assert np.all(thresholds[ties == 0] == delta)
+    assert thresholds.max() > delta
+    slope = differences(penalised(votes, Logistic(), 0.01, consensus), own)
+    assert np.all(slope[votes.slots.threshold][thresholds == delta] > 0.0)
+
+
+@every_link
+def test_users_do_not_touch_each_other(link):
+    votes = random_votes(5, n_votes=150, tie_share=0.3)
+    together = fit_each_user(votes, link, 0.1, indifferent(votes, 0.8))
+    for user, name in enumerate(votes.users):
+        rows = votes.user == user
+        alone = Comparisons.from_arrays(
+            [name] * rows.sum(), votes.items[votes.left[rows]], votes.items[votes.right[rows]],
+            votes.outcome[rows],
+        )  # fmt: skip
+        begin, end = votes.slots.start[user : user + 2]
+        np.testing.assert_allclose(
+            fit_each_user(alone, link, 0.1, indifferent(alone, 0.8)),
+            together[begin:end],
+            atol=1e-5,
+        )
+
+
+def test_a_user_whose_votes_are_all_gone_has_the_consensus_and_nobody_else_is_moved():
+    votes = random_votes(5, n_votes=150, tie_share=0.3)
+    consensus = np.array([0.3, -0.2, 0.4, -0.5, 0.8])
+    together = fit_each_user(votes, Logistic(), 0.1, consensus)
+    others = fit_each_user(votes.subset(votes.user != 2), Logistic(), 0.1, consensus)
+    begin, end = votes.slots.start[2:4]
+    np.testing.assert_array_equal(others[begin:end], consensus)
+    assert np.abs(together[begin:end] - consensus).max() > 0.1
+    others[begin:end] = together[begin:end]
+    np.testing.assert_allclose(others, together, atol=1e-5)
+
+
+def test_the_stronger_the_ridge_the_nearer_everybody_is_to_the_consensus():
+    votes = random_votes(0, n_votes=100)
+    for consensus in (indifferent(votes, 0.6), np.array([0.3, -0.2, 0.4, -0.5, 0.8])):
+        distances = []
+        for ridge in (0.01, 1.0, 100.0, 1e6):
+            own = fit_each_user(votes, Logistic(), ridge, consensus)
+            distances.append(np.abs(own - consensus[votes.slots.coordinate]).max())
+        assert distances == sorted(distances, reverse=True)
+        assert distances[0] > 1.0
+        assert distances[-1] < 1e-4
+
+
+def test_a_fit_of_every_user_does_not_depend_on_its_start():
+    votes = random_votes(3, n_votes=150)
+    usual = fit_each_user(votes, Logistic(), 0.05, indifferent(votes, 0.9))
+    start = np.random.default_rng(0).normal(size=len(usual))
+    other = fit_each_user(votes, Logistic(), 0.05, indifferent(votes, 0.9), start=start)
+    np.testing.assert_allclose(other, usual, atol=1e-5)
+
+
+def test_one_user_without_a_ridge_to_speak_of_is_the_consensus():
+    votes = random_votes(7, n_users=1, n_votes=150, tie_share=0.3)
+    own = fit_each_user(votes, Logistic(), 1e-4, indifferent(votes, 5.0))
+    np.testing.assert_allclose(own, fit_consensus(votes, Logistic()), atol=1e-3)

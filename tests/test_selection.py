@@ -1,5 +1,6 @@
 """Choosing where to stop: curves against a count by hand, and the choice made from them."""
 
+from collections import Counter
 from dataclasses import replace
 from itertools import product
 
@@ -10,6 +11,7 @@ from sklearn.metrics import f1_score
 from sklearn.metrics import log_loss as sklearn_log_loss
 
 from isplitlbi.comparisons import Comparisons, InvalidVotes
+from isplitlbi.estimators import ISplitLBI
 from isplitlbi.links import Logistic, link_named
 from isplitlbi.parameters import Parameters
 from isplitlbi.path import Ending
@@ -19,12 +21,14 @@ from isplitlbi.selection import (
     SCORINGS,
     Curves,
     PathFailed,
+    held_out_parts,
     score_votes,
     select,
 )
 from isplitlbi.simulate import simulate
 from isplitlbi.solvers import Dynamics, Explicit, Implicit, Reporter, State, follow
 from isplitlbi.solvers.driver import Stopped
+from votes import as_tuples, multiset
 
 TIMES = np.geomspace(0.1, 1.5, 8)
 DYNAMICS = Dynamics(nu=1.0, kappa=5.0)
@@ -327,3 +331,98 @@ def test_an_empty_fold_of_very_few_votes_is_left_out():
 def test_a_number_of_folds_that_cannot_be_is_an_error(plain_votes, n_folds):
     with pytest.raises(ValueError, match=f"n_folds is {n_folds}"):
         selected(plain_votes, n_folds=n_folds)
+
+
+# --- folds that are given ------------------------------------------------------------------
+
+
+def assert_same_parts(some, others):
+    """Assert that there are the same votes in the same parts."""
+    assert len(some) == len(others)
+    for one, other in zip(some, others, strict=True):
+        assert [multiset(part) for part in one] == [multiset(part) for part in other]
+
+
+@pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
+def test_given_folds_are_the_parts_that_are_held_out(request, weighted):
+    votes = request.getfixturevalue("weighted_votes" if weighted else "plain_votes")
+    fold = np.random.default_rng(1).choice([3, 5, 9, 11], size=votes.n_votes)
+    parts = held_out_parts(votes, 2, fold=fold)
+    expected = [(votes.subset(fold != k), votes.subset(fold == k)) for k in (3, 5, 9, 11)]
+    assert_same_parts(parts, expected)
+    assert sum((multiset(held_out) for _, held_out in parts), Counter()) == multiset(votes)
+
+
+def test_given_folds_may_have_names_and_go_with_their_votes(plain_votes):
+    rng = np.random.default_rng(2)
+    fold = rng.choice(["a", "b", "c"], size=plain_votes.n_votes)
+    order = rng.permutation(plain_votes.n_votes)
+    one = held_out_parts(plain_votes, 5, fold=fold)
+    other = held_out_parts(plain_votes.subset(order), 5, fold=fold[order])
+    assert len(one) == 3
+    assert_same_parts(one, other)
+    for here, there in zip(one, other, strict=True):
+        for part, same in zip(here, there, strict=True):
+            assert as_tuples(part) == as_tuples(same)  # and in one order
+    wrong = held_out_parts(plain_votes.subset(order), 5, fold=fold)
+    assert multiset(wrong[0][1]) != multiset(one[0][1])
+
+
+def test_folds_that_are_drawn_do_not_depend_on_the_order_of_the_votes(plain_votes):
+    order = np.random.default_rng(2).permutation(plain_votes.n_votes)
+    one, other = (held_out_parts(votes, 4, 3) for votes in (plain_votes, plain_votes.subset(order)))
+    assert_same_parts(one, other)
+    sizes = [np.bincount(held_out.user, minlength=6) for _, held_out in one]
+    assert np.ptp(sizes, axis=0).max() <= 1
+    again = held_out_parts(plain_votes, 4, 4)
+    assert multiset(again[0][1]) != multiset(one[0][1])
+
+
+def test_folds_that_do_not_fit_the_votes_are_an_error(plain_votes):
+    n = plain_votes.n_votes
+    for fold in (np.zeros(n - 1), np.zeros((n, 1)), 3):
+        with pytest.raises(ValueError, match=f"do not fit {n} votes"):
+            held_out_parts(plain_votes, 5, fold=fold)
+        with pytest.raises(ValueError, match=f"do not fit {n} votes"):
+            ISplitLBI(times=TIMES).fit(plain_votes, folds=fold)
+
+
+def test_one_fold_for_all_votes_leaves_nothing_to_learn_from(plain_votes):
+    with pytest.raises(ValueError, match="two of them at least"):
+        held_out_parts(plain_votes, 5, fold=np.zeros(plain_votes.n_votes))
+
+
+def test_a_fit_is_cross_validated_on_the_folds_it_is_given(plain_votes):
+    fold = np.random.default_rng(4).integers(4, size=plain_votes.n_votes)
+
+    def scores(folds):
+        model = ISplitLBI(nu=1.0, kappa=5.0, times=TIMES, n_folds=3).fit(plain_votes, folds=folds)
+        assert model.time_ == model.selection_.time
+        (curves,) = model.selection_.candidates
+        return curves
+
+    curves = scores(fold)
+    np.testing.assert_array_equal(curves.fold_weight, np.bincount(fold))
+    for k in range(4):
+        training, held_out = plain_votes.subset(fold != k), plain_votes.subset(fold == k)
+        path = follow(training, Logistic(), DYNAMICS, Implicit().rough(), TIMES)
+        expected = by_hand(held_out, path, TIMES[3], "dense", "map")
+        found = curves.scores["dense"]["log_loss"][k, 3]
+        assert found == pytest.approx(expected["log_loss"], rel=1e-6)
+    # Other names for the same folds are the same folds, in another order.
+    renamed = scores(np.array([7, 2, 9, 4])[fold])
+    for estimate, scoring in product(ESTIMATES, SCORINGS):
+        np.testing.assert_array_equal(
+            renamed.scores[estimate][scoring], curves.scores[estimate][scoring][[1, 3, 0, 2]]
+        )
+    np.testing.assert_allclose(renamed.mean("log_loss"), curves.mean("log_loss"))
+    for others in (np.roll(fold, 1), None):
+        assert not np.allclose(scores(others).mean("log_loss"), curves.mean("log_loss"))
+
+
+def test_given_folds_are_counted_in_the_progress(plain_votes):
+    told = []
+    ISplitLBI(kappa=5.0, times=TIMES, n_folds=5).fit(
+        plain_votes, folds=np.arange(plain_votes.n_votes) % 2, progress=told.append
+    )
+    assert told[-1].done == pytest.approx(1.0)

@@ -195,14 +195,15 @@ class Evaluation:
         return mean, float(2.0 * student.sf(abs(mean) / np.sqrt(variance), n - 1))
 
     def verdict(self) -> str:
-        """Say in a sentence whether individual rankings help, by how much, and how surely."""
+        """Say in a sentence whether individual rankings help, by how much, and how surely.
+
+        The figures in it are means over the repeats.
+        """
         one, *others = sorted(
-            self.methods, key=lambda method: (method != "isplitlbi", -self._middle(method))
+            self.methods, key=lambda method: (method != "isplitlbi", -self._mean(method))
         )
         if not others:
-            return f"{one} predicts {self._middle(one):.1%} of the held-out votes.".replace(
-                "%", " %"
-            )
+            return f"{one} predicts {100 * self._mean(one):.1f} % of the held-out votes."
         other = COMMON if one == "isplitlbi" and COMMON in others else others[0]
         gain, p = self.compare(one, other)
         if one != "isplitlbi":
@@ -226,12 +227,12 @@ class Evaluation:
                 f"(corrected paired t-test, {_probability(p)})"
             )
         return (
-            f"{opening}: {one} predicts {100 * self._middle(one):.1f} % of the held-out votes, "
-            f"{other} {100 * self._middle(other):.1f} %; {100 * gain:+.1f} points, {noise}."
+            f"{opening}: {one} predicts {100 * self._mean(one):.1f} % of the held-out votes, "
+            f"{other} {100 * self._mean(other):.1f} %; {100 * gain:+.1f} points, {noise}."
         )
 
-    def _middle(self, method: str) -> float:
-        return float(np.median(self.of(method, "micro_f1")))
+    def _mean(self, method: str) -> float:
+        return float(np.mean(self.of(method, "micro_f1")))
 
 
 def _probability(p: float) -> str:
@@ -287,7 +288,7 @@ def evaluate(
     kept = _with_enough(votes, min_votes)
     rows: list[dict[str, Any]] = []
     said: dict[str, list[Floats]] = {}
-    happened = []
+    happened, weights = [], []
     for repeat in range(repeats):
         training, held_out = kept.split_within_user(
             test_share, np.random.default_rng([seed, repeat])
@@ -295,6 +296,7 @@ def evaluate(
         if not len(training) or not len(held_out):
             raise InvalidVotes(f"{len(kept)} votes are too few to hold any out. Give more.")
         happened.append(held_out.outcome)
+        weights.append(np.ones(len(held_out)) if held_out.weight is None else held_out.weight)
         for name in names:
             if progress is not None:
                 progress(len(rows) / (repeats * len(names)), f"repeat {repeat + 1}, {name}")
@@ -311,7 +313,7 @@ def evaluate(
     settings = {
         "votes": len(kept),
         "users": int((kept.votes_per_user > 0).sum()),
-        "items": kept.n_items,
+        "items": len(np.union1d(kept.left, kept.right)),
         "methods": names,
         "repeats": repeats,
         "test_share": test_share,
@@ -322,7 +324,9 @@ def evaluate(
         "seed": seed,
     }
     pooled = {
-        name: reliability(np.concatenate(happened), np.concatenate(parts))
+        name: reliability(
+            np.concatenate(happened), np.concatenate(parts), weight=np.concatenate(weights)
+        )
         for name, parts in said.items()
     }
     order = sorted(rows, key=lambda row: names.index(row["method"]))  # stable: repeats in order

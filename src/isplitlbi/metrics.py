@@ -277,7 +277,10 @@ def paper_f1(confusion: NDArray[np.float64]) -> tuple[float, float]:
 
 
 def reliability(
-    outcome: ArrayLike, probabilities: ArrayLike, n_bins: int = 10
+    outcome: ArrayLike,
+    probabilities: ArrayLike,
+    n_bins: int = 10,
+    weight: ArrayLike | None = None,
 ) -> NDArray[np.float64]:
     """Compare what was predicted with what happened, in bins of the predicted probability.
 
@@ -291,12 +294,14 @@ def reliability(
         Predicted probabilities of left, tie, right.
     n_bins : int, default 10
         Bins of equal width from 0 to 1.
+    weight : array of shape (n,), optional
+        Weight of each vote; one by default.
 
     Returns
     -------
     array of shape (n_bins, 3)
-        Per bin: how many predictions, their mean, and the share that came true; not a number where
-        there are none.
+        Per bin: how many predictions (or the sum of their weights), their mean, and the share that
+        came true; not a number where there are none.
 
     Examples
     --------
@@ -308,8 +313,11 @@ def reliability(
     happened = np.zeros(predicted.shape)
     happened[np.arange(len(predicted)), 1 - np.asarray(outcome)] = 1.0
     place = np.minimum((predicted * n_bins).astype(np.int64), n_bins - 1).ravel()
-    count = np.bincount(place, minlength=n_bins).astype(np.float64)
-    sums = [np.bincount(place, each.ravel(), n_bins) for each in (predicted, happened)]
+    amount = np.ones(len(predicted)) if weight is None else np.asarray(weight, dtype=np.float64)
+    count, *sums = (
+        np.bincount(place, (amount[:, None] * each).ravel(), n_bins)
+        for each in (np.ones(predicted.shape), predicted, happened)
+    )
     some = np.where(count > 0, count, np.nan)
     return np.column_stack([count, *(each / some for each in sums)])
 

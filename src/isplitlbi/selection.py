@@ -203,6 +203,8 @@ def held_out_parts(
         parts = [(ordered.subset(given != k), ordered.subset(given == k)) for k in np.unique(given)]
     # With very few votes a fold may come out empty on one side; it has nothing to say.
     folds = [(training, held_out) for training, held_out in parts if training and held_out]
+    if not folds and fold is not None:
+        raise ValueError("the folds hold out nothing: there must be two of them at least.")
     if not folds:
         raise InvalidVotes(
             f"{len(votes)} votes are too few to hold any out: give more, or set the time."

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.linear_model import Lasso, LogisticRegression, Ridge, SGDRegressor
+from sklearn.linear_model import Lasso, LogisticRegression, Ridge
 from sklearn.svm import LinearSVC, LinearSVR
 
 from isplitlbi.comparisons import Comparisons, tally
@@ -26,6 +26,10 @@ Floats = NDArray[np.float64]
 Indices = NDArray[np.int32]
 
 PENALTIES = tuple(2.0**exponent for exponent in range(-15, -4, 2))
+
+
+# Errors that a support vector regression does not see, and how often its Lasso form is refined.
+INSENSITIVE, MOST_TURNS = 0.1, 20
 
 
 class Sample(NamedTuple):
@@ -101,6 +105,23 @@ def _regress(make: Callable[[float, float], Any], sample: Sample, penalty: float
     return _learn(make(penalty, float(sample.weight.sum())), sample)
 
 
+def _support_vector_lasso(sample: Sample, penalty: float) -> Floats:
+    """Fit a support vector regression with Lasso: what is off by less than a margin is no error.
+
+    The squared error beyond the margin is the least squared error over all shifts of the outcomes
+    within it, so that shifts and Lasso in turn go down to the minimum of both.
+    """
+    model = Lasso(penalty, fit_intercept=False, warm_start=True)
+    score, shifted = np.zeros(sample.n_items), sample
+    for _ in range(MOST_TURNS):
+        before, score = score, _learn(model, shifted).copy()
+        off = sample.outcome - sample.differences @ score
+        shifted = sample._replace(outcome=sample.outcome - np.clip(off, -INSENSITIVE, INSENSITIVE))
+        if np.max(np.abs(score - before)) <= 1e-3:
+            break
+    return score
+
+
 LEARNERS: dict[str, Callable[[Sample, float], Floats]] = {
     "lr-lasso": partial(
         _classify,
@@ -120,21 +141,12 @@ LEARNERS: dict[str, Callable[[Sample, float], Floats]] = {
     ),
     "ls-lasso": partial(_regress, lambda alpha, _: Lasso(alpha, fit_intercept=False)),
     "ls-ridge": partial(_regress, lambda alpha, n: Ridge(alpha * n, fit_intercept=False)),
-    "svr-lasso": partial(
-        _regress,
-        lambda alpha, _: SGDRegressor(
-            loss="epsilon_insensitive",
-            penalty="l1",
-            alpha=alpha,
-            fit_intercept=False,
-            average=True,
-            random_state=0,
-        ),
-    ),
+    "svr-lasso": _support_vector_lasso,
     "svr-ridge": partial(
         _regress,
         lambda alpha, n: LinearSVR(
             C=1.0 / (alpha * n),
+            epsilon=INSENSITIVE,
             loss="squared_epsilon_insensitive",
             dual=False,
             fit_intercept=False,
@@ -189,6 +201,8 @@ class AlphaCut(VoteClassifier):
     def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
         """Fit on `Comparisons`, or on pairs X with outcomes y."""
         check_choice("learner", self.learner, tuple(LEARNERS))
+        if len(self.penalties) == 0 or self.n_members < 1:
+            raise ValueError("alpha-cut needs at least one penalty and one member.")
         votes = as_votes(X, y, sample_weight)
         seeds = np.random.SeedSequence(self.random_state)
         parts = held_out_parts(votes, self.n_folds, np.random.default_rng(seeds.spawn(1)[0]))

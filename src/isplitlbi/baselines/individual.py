@@ -76,7 +76,8 @@ class PerUser(MarginClassifier):
             for place in np.argsort(ridges)[::-1]:
                 parameters = self._fit(training, ridges[place], parameters)
                 scores = score_votes(held_out, parameters, self.link_, backend=self.backend)
-                loss[place] += scores["log_loss"] * len(held_out)
+                amount = len(held_out) if held_out.weight is None else held_out.weight.sum()
+                loss[place] += scores["log_loss"] * amount
         return ridges[int(np.argmin(loss))]
 
     def _fit(self, votes: Comparisons, ridge: float, start: Parameters | None = None) -> Parameters:

@@ -83,7 +83,8 @@ def _of_consensus(
     precision[-1] = 0.0
     places = Coordinates(*np.divmod(pairs, n_items), np.full(len(pairs), n_items))
     centre = np.zeros(n_items + 1)
-    return Ridge(places, counts, link, centre, precision, np.array([n_items]), delta)
+    bounded = np.array([n_items])
+    return Ridge(places, counts, link, centre, precision, bounded, delta, is_centred=True)
 
 
 def fit_each_user(
@@ -127,6 +128,7 @@ class Ridge:
     precision: Floats
     bounded: Places  # coordinates that are thresholds, at least delta
     delta: float
+    is_centred: bool = False  # whether all but the last are scores around zero
 
     def fit(self, start: Floats, accuracy: float = NEWTON_ACCURACY) -> Floats:
         """Minimise by Newton's method with a line search, thresholds at their bound held there."""
@@ -137,7 +139,7 @@ class Ridge:
             free = np.ones(len(point), dtype=np.bool_)
             free[self.bounded] = (point[self.bounded] > self.delta) | (gradient[self.bounded] < 0.0)
             step = curvature.solve(-gradient * free, free, min(0.1 * accuracy, 1e-2))
-            if len(self.bounded) == 1:  # the prior centres the scores, rounding moves them
+            if self.is_centred:  # by the prior, but rounding moves the scores
                 step[:-1] -= np.mean(step[:-1])
             for halvings in range(MOST_HALVINGS):
                 trial = point + 0.5**halvings * step
