@@ -49,7 +49,7 @@ def main() -> int:
             for training, held_out in splits:
                 model = ISplitLBI(nu=nu, kappa=kappa).fit(training)
                 scores.append(score_votes(held_out, model.parameters_, LINK))
-                out.append(len(model.abnormal_users_))
+                out.append(len(model.left_consensus_))
             report(name, f"{nu:g}", f"{kappa:g}", scores, f"{mean(out):.0f} of {votes.n_users}")
             gain = mean(a["log_loss"] - s["log_loss"] for a, s in zip(alone, scores, strict=True))
             losses.setdefault((nu, kappa), []).append(gain)

@@ -26,7 +26,7 @@ STYLE = {
 
 
 def deviations(model: ISplitLBI) -> np.ndarray:
-    """Return every user's deviation, a row per user; zero for who has not left the consensus."""
+    """Return every user's deviation, a row per user; zero for who is not abnormal."""
     everybody = np.zeros((len(model.users_), len(model.items_)))
     consensus = model.scores()
     for user in model.abnormal_users_:
@@ -63,7 +63,7 @@ def supports_and_magnitudes(study: Study, model: ISplitLBI, file: Path) -> None:
 
 
 def distances(model: ISplitLBI, file: Path, title: str, share: float | None = None) -> None:
-    """Draw every user's distance to the consensus, those who left it marked.
+    """Draw every user's distance to the consensus, the abnormal ones marked.
 
     With a share, only the first and the last to leave, as many as that share of the users.
     """
@@ -73,7 +73,7 @@ def distances(model: ISplitLBI, file: Path, title: str, share: float | None = No
     voted = order[model.votes_.votes_per_user[order] > 0]
     if share is None:
         shown, out = np.sort(voted), np.isin(model.users_[np.sort(voted)], model.abnormal_users_)
-        names = ("left the consensus", "stayed")
+        names = ("abnormal", "not abnormal")
     else:
         some = max(1, round(share * len(voted)))
         shown, out = np.r_[voted[:some], voted[-some:]], np.arange(2 * some) < some

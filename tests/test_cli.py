@@ -54,7 +54,7 @@ def test_the_demo_shows_tiers_entries_and_scores(small_demo):
         "by 8 users on 5 items",
         "Consensus, in tiers",
         "Two items tie when their scores differ by at most",
-        "Users who left the consensus, in order",
+        "Abnormal users, in order of leaving",
         "truly abnormal users found",
         "On held-out votes",
         "consensus only",
@@ -188,7 +188,7 @@ def test_the_summary_of_a_fit_says_where_to_go_on(votes_file, tmp_path):
     for part in (
         "Fitted in",
         "Consensus, in tiers",
-        "users are outside the consensus",
+        "are abnormal beyond chance",
         "Written to",
     ):
         assert part in " ".join(shown.stdout.split())
@@ -206,7 +206,10 @@ def test_every_result_can_be_piped(model_folder, votes_file, format):
     columns = {
         ("rank",): ["tier", "item", "score"],
         ("rank", "--user", "user-01"): ["tier", "item", "score", "compared"],
-        ("abnormal",): ["user", "votes", "entry_time", "entry_rank", "distance", "abnormal"],
+        ("abnormal",): [
+            "user", "votes", "entry_time", "entry_rank", "distance", "p_value", "q_value",
+            "abnormal", "kind", "quality", "explanation",
+        ],
         ("predict", votes_file): ["user", "left", "right", "winner", "p_left", "p_tie", "p_right"],
         ("recommend", "--same-as", "item-01"): ["item", "score", "difference"],
     }

@@ -224,12 +224,23 @@ def test_fitted_attributes_are_as_documented(model, votes):
     np.testing.assert_array_equal(model.path_.times, TIMES)
 
 
-def test_abnormal_users_are_the_support_in_order_of_entry(model):
-    assert 0 < len(model.abnormal_users_) < len(model.users_)
+def test_who_left_the_consensus_is_the_support_in_order_of_entry(model):
+    assert 0 < len(model.left_consensus_) < len(model.users_)
+    entry = dict(zip(model.users_.tolist(), model.entry_times_, strict=True))
+    times = [entry[user] for user in model.left_consensus_]
+    assert times == sorted(times)
+    assert set(model.left_consensus_) == {u for u, time in entry.items() if time <= model.time_}
+
+
+def test_abnormal_users_are_those_flagged_in_order_of_entry(model, study):
+    found = model.abnormality()
+    assert set(model.abnormal_users_) == set(model.users_[found.flagged])
+    assert set(study.votes.users[study.truth.abnormal]) <= set(model.abnormal_users_)
     entry = dict(zip(model.users_.tolist(), model.entry_times_, strict=True))
     times = [entry[user] for user in model.abnormal_users_]
     assert times == sorted(times)
-    assert set(model.abnormal_users_) == {u for u, time in entry.items() if time <= model.time_}
+    assert model.abnormality() is found  # found once
+    assert model.abnormality(fdr=1e-9).flagged.sum() == 0
 
 
 def test_fitting_returns_the_model_and_leaves_its_settings_alone(X, y):
@@ -426,7 +437,7 @@ def test_the_decomposition_adds_up_and_its_abnormal_part_is_that_of_the_abnormal
     total = parts.abnormal + parts.personal + parts.noise
     np.testing.assert_array_equal(total.toarray(), expected)
     rows_used = np.flatnonzero(np.diff(parts.abnormal.indptr))
-    assert set(model.users_[rows_used]) == set(model.abnormal_users_)
+    assert set(model.users_[rows_used]) == set(model.left_consensus_)
     assert model.decompose(noise_level=np.inf).personal.nnz == 0
     assert model.decompose(noise_level=0.0).noise.nnz == 0
 

@@ -926,8 +926,8 @@ def test_both_solvers_give_nearly_the_same_model(link):
     assert one.path_.settings["scheme"] == "implicit"
     np.testing.assert_allclose(one.consensus_, other.consensus_, rtol=0.01, atol=0.01)
     assert one.threshold_ == pytest.approx(other.threshold_, rel=0.02)
-    assert 0 < len(one.abnormal_users_) < votes.n_users
-    assert one.abnormal_users_ == other.abnormal_users_
+    assert 0 < len(one.left_consensus_) < votes.n_users
+    assert one.left_consensus_ == other.left_consensus_
     pairs = [(user, one.items_[0], one.items_[1]) for user in one.users_]
     np.testing.assert_allclose(one.predict_proba(pairs), other.predict_proba(pairs), atol=0.01)
 

@@ -39,7 +39,7 @@ def folder(model, tmp_path):
 def assert_same_model(one, other):
     for name in ("consensus_", "entry_times_", "users_", "items_", "classes_"):
         np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
-    for name in ("time_", "nu_", "kappa_", "threshold_", "abnormal_users_"):
+    for name in ("time_", "nu_", "kappa_", "threshold_", "left_consensus_", "abnormal_users_"):
         assert getattr(one, name) == getattr(other, name)
     np.testing.assert_array_equal(one.parameters_.deviation, other.parameters_.deviation)
     pairs = one.votes_
@@ -86,7 +86,8 @@ def test_weights_and_groups_come_back(tmp_path):
 
 def test_the_folder_holds_what_it_says(folder, model):
     assert sorted(file.name for file in folder.iterdir()) == [
-        "consensus.csv", "model.json", "path.npz", "selection.npz", "users.csv", "votes.npz",
+        "abnormal.npz", "consensus.csv", "model.json", "path.npz", "selection.npz", "users.csv",
+        "votes.npz",
     ]  # fmt: skip
     described = json.loads((folder / "model.json").read_text())
     assert described["summary"]["votes"] == len(VOTES)
@@ -94,7 +95,7 @@ def test_the_folder_holds_what_it_says(folder, model):
     assert len(described["fingerprint"]) == 64
     assert pl.read_csv(folder / "consensus.csv").columns == ["tier", "item", "score"]
     users = pl.read_csv(folder / "users.csv")
-    assert users.columns == ["user", "votes", "entry_time", "entry_rank", "distance", "abnormal"]
+    assert users.columns == users_table(model).columns
     assert users["votes"].sum() == len(VOTES)
 
 

@@ -20,6 +20,7 @@ from isplitlbi.terminal import (
     emit,
     fitting_bar,
     listen_to_remarks,
+    print_abnormal,
     print_entries,
     print_evaluation,
     print_json,
@@ -27,6 +28,7 @@ from isplitlbi.terminal import (
     print_scores,
     print_summary,
     print_tiers,
+    print_user,
     progress_bar,
     standard_output,
 )
@@ -275,6 +277,8 @@ def fit(
                 reading.votes, progress=progress, checkpoints=unfinished,
                 checkpoint_every=checkpoint_seconds,
             )  # fmt: skip
+        with progress_bar("Testing users", quiet) as testing:
+            model.abnormality(progress=testing and (lambda share: testing(share, "drawing votes")))
         save_model(model, output, force=force)
     except KeyboardInterrupt:
         if any(unfinished.glob("*.npz")):
@@ -443,37 +447,68 @@ def rank(model: Model, user: User = None, format: As = Format.table) -> None:
 @app.command()
 def abnormal(
     model: Model,
+    fdr: Annotated[
+        float | None,
+        typer.Option(
+            help="Share of those named who may be named by chance; the model's own, 0.05, "
+            "by default."
+        ),
+    ] = None,
+    kind: Annotated[
+        list[str] | None, typer.Option(help="Only users of this kind; may be repeated.")
+    ] = None,
     everybody: Annotated[
         bool, typer.Option("--all", help="Also the users who are not abnormal.")
     ] = False,
+    user: Annotated[
+        str | None, typer.Option(help="Instead: this user, and the votes that tell most.")
+    ] = None,
+    effect: Annotated[
+        bool, typer.Option("--effect", help="Instead: every item with and without those users.")
+    ] = False,
+    threads: Threads = None,
+    quiet: Quiet = False,
     format: As = Format.table,
 ) -> None:
-    """Show who left the consensus, the earliest first.
+    """Show who does not vote like the consensus: how surely, in which way, and if it matters.
 
     Files and other programs (csv, json) get every user, with a column that says who is abnormal.
-    """
+    """  # fmt: skip
     import polars as pl
 
-    from isplitlbi.tables import users_table
+    from isplitlbi.abnormal import KINDS
+    from isplitlbi.tables import effect_table, telling_votes_table, users_table
 
+    for name in kind or ():
+        if name not in KINDS:
+            raise ValueError(f"--kind {name!r} is not one of {', '.join(KINDS)}.")
     fitted = _load(model)
-    table = users_table(fitted)
+    fitted.n_jobs = threads
+    fdr = fitted.fdr if fdr is None else fdr
+    with progress_bar("Testing users", quiet) as progress:
+        fitted.abnormality(fdr, progress and (lambda share: progress(share, "drawing votes")))
+    if effect:
+        found = fitted.effect_of_leaving_out(kind, fdr=fdr)
+        emit(effect_table(found), format)
+        if format is Format.table:
+            standard_output().print(f"\n{found.sentence()}")
+        return
+    if user is not None:
+        votes = telling_votes_table(fitted, _known(fitted, "user", user))
+        if format is Format.table:
+            print_user(standard_output(), users_table(fitted, fdr), user)
+            chances = [f"{chance:.2g}" for chance in votes["probability"]]
+            votes = votes.with_columns(pl.Series("probability", chances))
+        emit(votes, format)
+        return
+    table = users_table(fitted, fdr)
+    if kind:
+        table = table.filter(pl.col("kind").is_in(kind))
     if format is not Format.table:
         emit(table, format)
         return
-    console = standard_output()
-    out, everyone = int(table["abnormal"].sum()), len(table)
-    shown = table if everybody else table.filter(pl.col("abnormal")) if out else table.head(10)
-    console.print(
-        f"{out} of {everyone} users are outside the consensus at the time chosen for prediction "
-        f"(t = {fitted.time_:.3g})."
-    )
-    console.print("The first to leave, later on the path:\n" if not (out or everybody) else "")
-    emit(shown, Format.table)
-    console.print(
-        "\nAn early entry means a strong deviation, not a bad voter: careless users leave early, "
-        "and so do unusually consistent ones. Look at their own rankings first."
-    )
+    shown = table if everybody else table.filter("abnormal")
+    print_abnormal(standard_output(), fitted, shown, fdr)
 
 
 @app.command()

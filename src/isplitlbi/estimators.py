@@ -13,7 +13,15 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from isplitlbi import ranking as rankings
-from isplitlbi.comparisons import Comparisons
+from isplitlbi.abnormal import (
+    Abnormality,
+    Effect,
+    TellingVote,
+    find_abnormal,
+    find_effect,
+    telling_votes,
+)
+from isplitlbi.comparisons import Comparisons, InvalidVotes
 from isplitlbi.contract import MarginClassifier, as_votes, check_choice
 from isplitlbi.links import Link, link_named
 from isplitlbi.path import Ending, RegularizationPath
@@ -39,6 +47,7 @@ from isplitlbi.solvers import (
     fingerprint,
     follow,
 )
+from isplitlbi.vocabulary import show
 
 Floats = NDArray[np.float64]
 
@@ -68,6 +77,8 @@ class ISplitLBI(MarginClassifier):
         What the cross-validation optimises.
     delta : float, default 1e-3
         Smallest tie threshold.
+    fdr : float, default 0.05
+        Expected share of users named wrongly among ``abnormal_users_``.
     solver : {"implicit", "explicit"} or a scheme, default "implicit"
         How the path is followed: fast, or by the paper's own scheme. A scheme carries its own
         settings.
@@ -121,6 +132,7 @@ class ISplitLBI(MarginClassifier):
         n_folds: int = 5,
         scoring: Scoring = "log_loss",
         delta: float = 1e-3,
+        fdr: float = 0.05,
         solver: str | Scheme = "implicit",
         snapshots: str | Path | None = None,
         n_jobs: int | None = None,
@@ -136,6 +148,7 @@ class ISplitLBI(MarginClassifier):
         self.n_folds = n_folds
         self.scoring = scoring
         self.delta = delta
+        self.fdr = fdr
         self.solver = solver
         self.snapshots = snapshots
         self.n_jobs = n_jobs
@@ -213,7 +226,8 @@ class ISplitLBI(MarginClassifier):
         self.consensus_: Floats = self.parameters_.consensus[:-1]
         self.threshold_ = float(self.parameters_.consensus[-1])
         self.entry_times_ = path.entry_times
-        self.abnormal_users_ = self.users_[path.support_at(stop)].tolist()
+        self.left_consensus_ = self.users_[path.support_at(stop)].tolist()
+        self._abnormality: dict[float, Abnormality] = {}
         return self
 
     def _cross_validate(
@@ -358,6 +372,70 @@ class ISplitLBI(MarginClassifier):
         return list(self.items_[found].tolist())
 
     # --- users -----------------------------------------------------------------------------
+
+    @property
+    def abnormal_users_(self) -> list[Any]:
+        """The users who do not vote like the consensus, flagged at ``fdr``, in order of entry."""
+        check_is_fitted(self)
+        flagged = self.abnormality().flagged
+        order = np.lexsort((-self.distance_to_consensus(), self.entry_times_))
+        return list(self.users_[order[flagged[order]]].tolist())
+
+    def abnormality(
+        self, fdr: float | None = None, progress: Callable[[float], None] | None = None
+    ) -> Abnormality:
+        """Test every user, and say how and how carefully they vote; found on first use.
+
+        Parameters
+        ----------
+        fdr
+            False discovery rate, where it is not to be the model's own.
+        progress
+            Called now and then with the share of the work done.
+        """
+        check_is_fitted(self)
+        fdr = self.fdr if fdr is None else fdr
+        if fdr not in self._abnormality:
+            self._abnormality[fdr] = find_abnormal(
+                self.votes_,
+                self.link_,
+                self.parameters_.consensus,
+                fdr=fdr,
+                seed=self.random_state or 0,
+                n_threads=self._threads(),
+                delta=self.delta,
+                progress=progress,
+            )
+        return self._abnormality[fdr]
+
+    def telling_votes(self, user: Any, most: int = 10) -> list[TellingVote]:
+        """Return the votes of a user that the consensus least expected, the least likely first."""
+        index = self._user_index(user)
+        if index < 0:
+            raise InvalidVotes(f"user {show(user)} has no votes in this model.")
+        return telling_votes(self.votes_, self.link_, self.abnormality().consensus, index, most)
+
+    def effect_of_leaving_out(
+        self, kinds: Sequence[str] | None = None, fdr: float | None = None
+    ) -> Effect:
+        """Compare the consensus with and without the users who are flagged.
+
+        Parameters
+        ----------
+        kinds
+            Only those of some kinds, such as `isplitlbi.abnormal.UNTRUSTWORTHY`.
+        fdr
+            False discovery rate, where it is not to be the model's own.
+        """
+        found = self.abnormality(fdr)
+        of_kind = [kinds is None or kind in kinds for kind in found.kind]
+        return find_effect(
+            self.votes_,
+            self.link_,
+            found.flagged & of_kind,
+            delta=self.delta,
+            seed=self.random_state or 0,
+        )
 
     def distance_to_consensus(self) -> Floats:
         """Return the Euclidean distance of every user's scores to the consensus."""

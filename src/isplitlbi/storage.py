@@ -2,7 +2,8 @@
 
     model.json       settings, what was chosen, the votes' fingerprint, a summary
     consensus.csv    tier,item,score
-    users.csv        user,votes,entry_time,entry_rank,distance,abnormal
+    users.csv        every user: entry, p-value, whether abnormal, kind, quality
+    abnormal.npz     the same, for programs
     votes.npz        the votes, indexed
     path.npz         the regularization path
     selection.npz    the score curves of the cross-validation, where there was one
@@ -22,6 +23,7 @@ from typing import Any
 import numpy as np
 
 import isplitlbi
+from isplitlbi.abnormal import Abnormality
 from isplitlbi.comparisons import Comparisons
 from isplitlbi.estimators import SOLVERS, ISplitLBI
 from isplitlbi.links import LINKS, link_named
@@ -30,7 +32,7 @@ from isplitlbi.selection import ESTIMATES, SCORINGS, Curves, Selection
 from isplitlbi.solvers import Dynamics, Scheme, fingerprint
 from isplitlbi.tables import ranking_table, users_table
 
-FORMAT, FORMAT_VERSION = "isplitlbi model", 1
+FORMAT, FORMAT_VERSION = "isplitlbi model", 2
 
 # Bytes of snapshots beyond which only the one at the chosen time is stored.
 MOST_SNAPSHOTS = 256e6
@@ -62,6 +64,8 @@ def refuse_existing(folder: Path, *, force: bool = False) -> None:
 
 def save_model(model: ISplitLBI, folder: str | Path, *, force: bool = False) -> None:
     """Write a fitted model; an existing one is replaced only by ``force``."""
+    if type(model) is not ISplitLBI:
+        raise ValueError(f"only ISplitLBI can be stored, not {type(model).__name__}.")
     target = Path(folder)
     refuse_existing(target, force=force)
     described = json.dumps(_description(model), indent=2, ensure_ascii=False)
@@ -74,6 +78,7 @@ def save_model(model: ISplitLBI, folder: str | Path, *, force: bool = False) -> 
         ranking_table(model).write_csv(unfinished / "consensus.csv")
         users_table(model).write_csv(unfinished / "users.csv")
         np.savez(unfinished / "votes.npz", allow_pickle=False, **_arrays(model.votes_))
+        np.savez(unfinished / "abnormal.npz", allow_pickle=False, **_tested(model.abnormality()))
         _small_enough(model.path_, model.time_).save(unfinished / "path.npz")
         if model.selection_ is not None:
             np.savez(unfinished / "selection.npz", allow_pickle=False, **_curves(model.selection_))
@@ -118,6 +123,7 @@ def summary(model: ISplitLBI) -> dict[str, Any]:
         "items": votes.n_items,
         "ties": float(np.mean(votes.outcome == 0)),
         "threshold": model.threshold_,
+        "left_consensus": len(model.left_consensus_),
         "abnormal_users": len(model.abnormal_users_),
         "steps": model.path_.n_steps,
     }
@@ -193,6 +199,16 @@ def _arrays(votes: Comparisons) -> dict[str, Any]:
     return arrays
 
 
+def _tested(found: Abnormality) -> dict[str, Any]:
+    """Return the tests of all users as plain arrays, texts as the bytes of JSON."""
+    return {
+        name: np.frombuffer(json.dumps(value).encode(), dtype=np.uint8)
+        if isinstance(value, list)
+        else value
+        for name, value in vars(found).items()
+    }
+
+
 def _curves(selection: Selection) -> dict[str, Any]:
     arrays = {}
     for number, curves in enumerate(selection.candidates):
@@ -234,7 +250,17 @@ def _loaded(source: Path) -> ISplitLBI:
     if "selection" in described:
         selection = _selection(source, described["selection"], chosen["time"])
     dynamics = Dynamics(chosen["nu"], chosen["kappa"], model.delta)
-    return model._adopt(votes, selection, path, dynamics, chosen["time"])
+    model._adopt(votes, selection, path, dynamics, chosen["time"])
+    with (source / "abnormal.npz").open("rb") as stream, np.load(stream) as content:
+        tested = {
+            name: json.loads(value.tobytes()) if value.dtype == np.uint8 else value
+            for name, value in content.items()
+        }
+    found = Abnormality(**tested | {"fdr": float(tested["fdr"])})
+    if len(found.p_value) != votes.n_users:
+        raise UnreadableModel(f"{source}: its files do not belong together; fit the model again.")
+    model._abnormality[found.fdr] = found
+    return model
 
 
 def _selection(source: Path, described: dict[str, Any], time: float) -> Selection:

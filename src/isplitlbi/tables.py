@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from isplitlbi.abnormal import Effect
 from isplitlbi.estimators import ISplitLBI
 
 WINNERS = {1: "left", 0: "tie", -1: "right"}
@@ -21,12 +22,14 @@ def ranking_table(model: ISplitLBI, user: Any = None) -> pl.DataFrame:
     return pl.DataFrame(columns)
 
 
-def users_table(model: ISplitLBI) -> pl.DataFrame:
+def users_table(model: ISplitLBI, fdr: float | None = None) -> pl.DataFrame:
     """Return every user in order of entry: who left the consensus first stands first.
 
     Who never left has no entry time and no rank; among those, the furthest from the consensus
-    stands first.
+    stands first. Kind and explanation are those of abnormal users; where a user has too few votes
+    to be called abnormal, the explanation says how many it would take.
     """
+    found = model.abnormality(fdr)
     entry, distance = model.entry_times_, model.distance_to_consensus()
     order = np.lexsort([-distance, entry])
     left = np.isfinite(entry[order])
@@ -38,7 +41,53 @@ def users_table(model: ISplitLBI) -> pl.DataFrame:
             "entry_time": pl.Series(entry[order]).set(pl.Series(~left), None),
             "entry_rank": pl.Series(rank).set(pl.Series(~left), None),
             "distance": distance[order],
-            "abnormal": np.isin(model.users_[order], model.abnormal_users_),
+            "p_value": pl.Series(found.p_value[order]).fill_nan(None),
+            "q_value": pl.Series(found.q_value[order]).fill_nan(None),
+            "abnormal": found.flagged[order],
+            "kind": pl.Series([found.kind[user] or None for user in order], dtype=pl.String),
+            "quality": pl.Series(found.quality[order]).fill_nan(None),
+            "explanation": pl.Series(
+                [found.explanation[user] or _too_few(found.votes_needed[user]) for user in order],
+                dtype=pl.String,
+            ),
+        }
+    )
+
+
+def _too_few(votes_needed: int) -> str | None:
+    if not votes_needed:
+        return None
+    return f"has too few votes to be called abnormal; it would take about {votes_needed}"
+
+
+def telling_votes_table(model: ISplitLBI, user: Any, most: int = 10) -> pl.DataFrame:
+    """Return the votes of a user that the consensus least expected, the least likely first."""
+    rows = [
+        {
+            "left": vote.left,
+            "right": vote.right,
+            "winner": WINNERS[vote.outcome],
+            "times": vote.times,
+            "probability": vote.probability,
+        }
+        for vote in model.telling_votes(user, most)
+    ]
+    return pl.DataFrame(rows)
+
+
+def effect_table(effect: Effect) -> pl.DataFrame:
+    """Return every item with its rank, score and tier, with and without the users left out."""
+    return pl.DataFrame(
+        {
+            "item": effect.items,
+            "rank": effect.rank_with,
+            "rank_low": effect.rank_low,
+            "rank_high": effect.rank_high,
+            "rank_without": effect.rank_without,
+            "score": effect.score_with,
+            "score_without": effect.score_without,
+            "tier": effect.tier_with,
+            "tier_without": effect.tier_without,
         }
     )
 

@@ -116,7 +116,8 @@ def print_summary(console: Console, model: ISplitLBI, folder: Path, seconds: flo
     console.print(f"Fitted in {seconds:.1f} s: {repr(model.votes_).split(': ')[1]}.", markup=False)
     console.print(
         f"Stopped at t = {model.time_:.3g} of the path (nu {model.nu_:g}, kappa {model.kappa_:g}); "
-        f"{len(model.abnormal_users_)} of {len(model.users_)} users are outside the consensus.\n"
+        f"{len(model.left_consensus_)} of {len(model.users_)} users have left the consensus by "
+        f"then, and {len(model.abnormal_users_)} are abnormal beyond chance.\n"
     )
     print_tiers(console, model, most=6)
     console.print(f"Written to {folder}. Go on with:", markup=False)
@@ -153,25 +154,81 @@ def print_tiers(
 
 
 def print_entries(console: Console, model: ISplitLBI, truth: Truth) -> None:
-    """Print who left the consensus, beside the truth of a simulation."""
-    table = _table("Users who left the consensus, in order")
-    for name, justify in (("user", "left"), ("entry time", "right"), ("distance", "right")):
-        table.add_column(name, justify=justify)  # type: ignore[arg-type]
-    table.add_column("truly")
+    """Print who is abnormal, beside the truth of a simulation."""
+    table = _table("Abnormal users, in order of leaving the consensus")
+    for name in ("user", "entry time", "distance", "q-value", "kind", "quality", "truly"):
+        table.add_column(name, justify="left" if name in ("user", "kind", "truly") else "right")
     index = {user: place for place, user in enumerate(model.users_.tolist())}
-    distance = model.distance_to_consensus()
+    distance, found = model.distance_to_consensus(), model.abnormality()
     for user in model.abnormal_users_:
         place = index[user]
-        table.add_row(
-            user, f"{model.entry_times_[place]:.3f}", f"{distance[place]:.1f}", truth.kind[place]
-        )
+        figures = (model.entry_times_[place], distance[place], found.q_value[place])
+        kind, quality = found.kind[place], f"{found.quality[place]:.2f}"
+        table.add_row(user, *map(_shown, figures), kind, quality, truth.kind[place])
     console.print(table)
-    found = {index[user] for user in model.abnormal_users_}
+    named = {index[user] for user in model.abnormal_users_}
     true = {place for place, abnormal in enumerate(truth.abnormal) if abnormal}
     console.print(
-        f"{len(found & true)} of the {len(true)} truly abnormal users found, "
-        f"{len(found - true)} others named.\n"
+        f"{len(named & true)} of the {len(true)} truly abnormal users found, "
+        f"{len(named - true)} others named.\n"
     )
+
+
+def print_abnormal(console: Console, model: ISplitLBI, shown: pl.DataFrame, fdr: float) -> None:
+    """Print who is abnormal, in which way, and whether it matters."""
+    from rich.text import Text
+
+    from isplitlbi.abnormal import UNTRUSTWORTHY
+
+    found = model.abnormality(fdr)
+    n_users = int((model.votes_.votes_per_user > 0).sum())
+    console.print(
+        f"{int(found.flagged.sum())} of {n_users} users do not vote like the consensus; "
+        f"{100 * fdr:g} % of them may be named by chance.\n"
+    )
+    if len(shown):
+        table = _table("In order of leaving the consensus")
+        for name in ("user", "votes", "q", "kind", "quality", "explanation"):
+            side = "right" if name in ("votes", "q", "quality") else "left"
+            table.add_column(name, justify=side, overflow="fold")  # type: ignore[arg-type]
+        for row in shown.iter_rows(named=True):
+            texts = (_shown(row[name]) for name in ("user", "votes", "q_value", "kind"))
+            quality = "-" if row["quality"] is None else f"{row['quality']:.2f}"
+            table.add_row(*map(Text, (*texts, quality, row["explanation"] or "")))
+        console.print(table)
+        console.print()
+    if few := int((found.votes_needed > 0).sum()):
+        most = int(found.votes_needed.max())
+        console.print(
+            f"{few} users have too few votes to be named at all; it would take up to {most} votes."
+        )
+    if found.flagged.any():
+        everybody = model.effect_of_leaving_out(fdr=fdr)
+        console.print(everybody.sentence())
+        some = model.effect_of_leaving_out(UNTRUSTWORTHY, fdr=fdr)
+        if 0 < len(some.left_out) < len(everybody.left_out):
+            sentence = some.sentence()
+            kinds = ", ".join(UNTRUSTWORTHY)
+            console.print(f"Only {kinds} ones left out: {sentence[0].lower()}{sentence[1:]}")
+        console.print(
+            "Abnormal is not bad: a taste of one's own, or a steady hand, is named too. "
+            "The kind and the quality tell them apart."
+        )
+
+
+def print_user(console: Console, table: pl.DataFrame, user: str) -> None:
+    """Print what is known of one user, before the votes that tell most."""
+    row = table.filter(table["user"].cast(str) == user).row(0, named=True)
+    left = "never left" if row["entry_rank"] is None else f"left as number {row['entry_rank']}"
+    console.print(
+        f"{printable(user)}: {row['votes']} votes, {left}; p = {row['p_value']:.2g}, "
+        f"q = {row['q_value']:.2g}, quality {row['quality']:.2f}.",
+        markup=False,
+    )
+    if row["explanation"]:
+        kind = f"{row['kind']}: " if row["kind"] else ""
+        console.print(f"{kind}{row['explanation']}.", markup=False)
+    console.print("\nWhat the consensus least expected:")
 
 
 def print_scores(console: Console, scores: dict[str, dict[str, float]]) -> None:

@@ -1,0 +1,100 @@
+"""Abnormal users: how surely, in which way, and does it matter.
+
+`flags` tests every user against the consensus, `kinds` says in which way a user departs from it and
+how carefully the user votes, `effect` what leaving users out would change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
+
+from isplitlbi.abnormal.ballots import TellingVote, telling_votes
+from isplitlbi.abnormal.effect import Effect, find_effect
+from isplitlbi.abnormal.flags import find_flags
+from isplitlbi.abnormal.kinds import KINDS, UNTRUSTWORTHY, find_kinds
+from isplitlbi.comparisons import Comparisons
+from isplitlbi.links import Link
+
+__all__ = [
+    "KINDS",
+    "UNTRUSTWORTHY",
+    "Abnormality",
+    "Effect",
+    "TellingVote",
+    "find_abnormal",
+    "find_effect",
+    "telling_votes",
+]
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Abnormality:
+    """What is known of every user, in the order of the vocabulary.
+
+    Attributes
+    ----------
+    fdr : float
+        The false discovery rate at which users were flagged.
+    consensus : (n_items + 1,)
+        What users were compared with: the scores and the threshold of those who agree.
+    p_value, q_value : (n_users,)
+        Of "votes like the consensus"; nan for users without votes.
+    flagged : (n_users,) bool
+        Whether the q-value is at most the false discovery rate.
+    votes_needed : (n_users,)
+        How many votes like theirs it would take to flag users who have too few; 0 for the others.
+    kind, explanation : (n_users,) text
+        One of `KINDS` and a plain sentence for users who are flagged, empty for the others.
+    quality : (n_users,)
+        Carefulness from 0 to 1: whether votes depend on the items, whatever the taste.
+    slope, side, threshold : (n_users,)
+        What the explanation rests on: the user's slope on the consensus margin, preference for the
+        left side in logits, and tie threshold; those of the consensus where they explain nothing.
+    """
+
+    fdr: float
+    consensus: Floats
+    p_value: Floats
+    q_value: Floats
+    flagged: NDArray[np.bool_]
+    votes_needed: NDArray[np.int64]
+    kind: list[str]
+    explanation: list[str]
+    quality: Floats
+    slope: Floats
+    side: Floats
+    threshold: Floats
+
+
+def find_abnormal(
+    votes: Comparisons,
+    link: Link,
+    consensus: Floats,
+    *,
+    fdr: float = 0.05,
+    seed: int = 0,
+    n_threads: int = 1,
+    delta: float = 1e-3,
+    progress: Callable[[float], None] | None = None,
+) -> Abnormality:
+    """Flag users who do not vote like the consensus, and explain how they vote.
+
+    The parameters are those of `flags.find_flags`.
+    """
+    if not 0.0 < fdr < 1.0:
+        raise ValueError(f"fdr is {fdr}; it must lie between 0 and 1.")
+    # The matrices are small: threads of the linear algebra would only wait for each other.
+    with threadpool_limits(1, user_api="blas"):
+        flags = find_flags(
+            votes, link, consensus, fdr=fdr, seed=seed, n_threads=n_threads, delta=delta,
+            progress=progress,
+        )  # fmt: skip
+        kinds = find_kinds(votes, link, flags.consensus, flags.flagged, delta, seed)
+    return Abnormality(fdr, **flags._asdict(), **kinds._asdict())
