@@ -9,7 +9,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.ticker import MaxNLocator
 
-from isplitlbi import ISplitLBI
+from isplitlbi import ISplitLBI, plots
 from isplitlbi.evaluation import SIDES, Evaluation
 from isplitlbi.simulate import Study
 
@@ -62,33 +62,9 @@ def supports_and_magnitudes(study: Study, model: ISplitLBI, file: Path) -> None:
         plt.close(figure)
 
 
-def distances(model: ISplitLBI, file: Path, title: str, share: float | None = None) -> None:
-    """Draw every user's distance to the consensus, the abnormal ones marked.
-
-    With a share, only the first and the last to leave, as many as that share of the users.
-    """
-    distance = model.distance_to_consensus()
-    entry = np.where(np.isfinite(model.entry_times_), model.entry_times_, np.inf)
-    order = np.lexsort((-distance, entry))
-    voted = order[model.votes_.votes_per_user[order] > 0]
-    if share is None:
-        shown, out = np.sort(voted), np.isin(model.users_[np.sort(voted)], model.abnormal_users_)
-        names = ("abnormal", "not abnormal")
-    else:
-        some = max(1, round(share * len(voted)))
-        shown, out = np.r_[voted[:some], voted[-some:]], np.arange(2 * some) < some
-        names = (f"first {share:.0%} to leave", f"last {share:.0%}")
-    with plt.rc_context(STYLE):
-        figure, axes = plt.subplots(figsize=(7.2, 2.8), layout="constrained")
-        place = np.arange(len(shown))
-        for mask, colour, name in ((out, OUT, names[0]), (~out, IN, names[1])):
-            axes.bar(
-                place[mask], distance[shown][mask], color=colour, label=f"{name} ({mask.sum()})"
-            )
-        axes.set(title=title, xlabel="user", ylabel="distance to the consensus", xticks=[])
-        axes.legend(frameon=False)
-        figure.savefig(file)
-        plt.close(figure)
+def distances(model: ISplitLBI, file: Path, share: float | None = None) -> None:
+    """Draw every user's distance to the consensus, or that of the first and last to leave."""
+    plots.distances(model, share=share).figure.savefig(file)
 
 
 def classes(evaluation: Evaluation, methods: list[str], file: Path, title: str) -> None:

@@ -125,7 +125,7 @@ def draw_figures(run: Run, name: str, votes: Comparisons, found: Evaluation) -> 
         study = paper_study(0)
         model = ISplitLBI().fit(study.votes)
         figures.supports_and_magnitudes(study, model, run.output / "simulation-supports.png")
-        figures.distances(model, run.output / "simulation-distances.png", "Simulated study")
+        figures.distances(model, run.output / "simulation-distances.png")
         true = set(study.votes.users[study.truth.abnormal].tolist())
         both = len(true & set(model.abnormal_users_))
         text += [
@@ -137,7 +137,7 @@ def draw_figures(run: Run, name: str, votes: Comparisons, found: Evaluation) -> 
         ]
         return text
     model = ISplitLBI().fit(votes)
-    figures.distances(model, run.output / f"{name}-distances.png", name, share=0.1)
+    figures.distances(model, run.output / f"{name}-distances.png", share=0.1)
     figures.classes(
         found,
         [m for m in found.methods if m == "isplitlbi" or m.startswith("margin-mle")],

@@ -15,6 +15,7 @@ from scipy.sparse.csgraph import connected_components
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import Lasso, LogisticRegression, Ridge
 from sklearn.svm import LinearSVC, LinearSVR
+from threadpoolctl import threadpool_limits
 
 from isplitlbi.comparisons import Comparisons, tally
 from isplitlbi.contract import VoteClassifier, as_votes, check_choice
@@ -209,7 +210,9 @@ class AlphaCut(VoteClassifier):
         # How often each degree of agreement was right, over all folds.
         levels = np.arange(self.n_members // 2 + 1, self.n_members + 1)
         trials = [(part, penalty) for part in parts for penalty in self.penalties]
-        with warnings.catch_warnings():  # a ranker that is not quite done still ranks
+        # The problems are small: threads of the linear algebra would only wait for each other.
+        # And a ranker that is not quite done still ranks.
+        with threadpool_limits(1, user_api="blas"), warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             found = Parallel(n_jobs=self.n_jobs or available_threads(), prefer="threads")(
                 delayed(self._try)(training, held_out, penalty, levels, seed)
