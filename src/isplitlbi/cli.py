@@ -6,6 +6,8 @@ sentence and exit code 2.
 
 from __future__ import annotations
 
+import functools
+import inspect
 import sys
 from enum import StrEnum
 from pathlib import Path
@@ -34,8 +36,12 @@ from isplitlbi.terminal import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from isplitlbi.estimators import ISplitLBI
     from isplitlbi.readers import Reading
+
+    Read = Callable[[], Reading]
 
 app = typer.Typer(
     name="isplitlbi",
@@ -144,11 +150,10 @@ def options(
     """From votes on pairs to rankings with ties, one for everybody and one for each."""
 
 
-# --- from votes to a model -----------------------------------------------------------------
+# --- how a file of votes is read -----------------------------------------------------------
 
 
-@app.command()
-def check(
+def _read(
     votes: Votes,
     input_format: FileFormat = None,
     preset: Preset = None,
@@ -161,6 +166,54 @@ def check(
     label: Labels = None,
     both_bad: BothBadVotes = BothBad.tie,
     drop_invalid: DropInvalid = False,
+) -> Reading:
+    from isplitlbi.readers import read_votes
+
+    labels = {}
+    for pair in label or []:
+        word, equals, meaning = pair.rpartition("=")
+        if not equals or meaning not in ("left", "right", "tie"):
+            raise ValueError(
+                f"--label {pair} is not of the form word=left, word=tie or word=right."
+            )
+        labels[word] = meaning
+    return read_votes(
+        votes, format=input_format, preset=preset, user=user, left=left, right=right,
+        winner=winner, weight=weight, group=group, labels=labels, both_bad=both_bad.value,
+        drop_invalid=drop_invalid,
+    )  # fmt: skip
+
+
+def _reads_votes(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the arguments of `_read` in place of ``read``, which reads with them."""
+    only_for_types = {"Read": Any, "Reading": Any}
+    reading, own = (
+        inspect.signature(function, eval_str=True, locals=only_for_types)
+        for function in (_read, command)
+    )
+
+    @functools.wraps(command)
+    def run(**arguments: Any) -> None:
+        asked = {name: arguments.pop(name) for name in reading.parameters}
+        command(read=functools.partial(_read, **asked), **arguments)
+
+    others = [each for name, each in own.parameters.items() if name != "read"]
+    kept = [
+        each.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+        for each in (*reading.parameters.values(), *others)
+    ]
+    run.__signature__ = own.replace(parameters=kept)  # type: ignore[attr-defined]
+    run.__annotations__ = {each.name: each.annotation for each in kept}
+    return run
+
+
+# --- from votes to a model -----------------------------------------------------------------
+
+
+@app.command()
+@_reads_votes
+def check(
+    read: Read,
     format: As = Format.table,
 ) -> None:
     """Say what is in a file of votes, and what is wrong with it.
@@ -169,10 +222,7 @@ def check(
     """
     from isplitlbi.checks import check as examine
 
-    reading = _read(
-        votes, input_format, preset, user, left, right, winner, weight, group, label, both_bad,
-        drop_invalid,
-    )  # fmt: skip
+    reading = read()
     report = examine(reading.votes)
     if format is Format.table:
         print_report(reading, report)
@@ -192,20 +242,10 @@ def check(
 
 
 @app.command()
+@_reads_votes
 def fit(
-    votes: Votes,
+    read: Read,
     output: Annotated[Path, typer.Option("--output", "-o", help="Model folder to write.")],
-    input_format: FileFormat = None,
-    preset: Preset = None,
-    user: UserColumn = None,
-    left: LeftColumn = None,
-    right: RightColumn = None,
-    winner: WinnerColumn = None,
-    weight: WeightColumn = None,
-    group: GroupColumn = None,
-    label: Labels = None,
-    both_bad: BothBadVotes = BothBad.tie,
-    drop_invalid: DropInvalid = False,
     nu: Annotated[
         list[float] | None,
         typer.Option(help="Variance of weak deviations; given several, the best is chosen."),
@@ -255,10 +295,7 @@ def fit(
         shutil.rmtree(unfinished)
     if resume and not unfinished.exists() and not quiet:
         print(f"There is no interrupted fit of {output}: starting anew.", file=sys.stderr)
-    reading = _read(
-        votes, input_format, preset, user, left, right, winner, weight, group, label, both_bad,
-        drop_invalid,
-    )  # fmt: skip
+    reading = read()
     for note in () if quiet else reading.notes:
         print(note, file=sys.stderr)
     chosen: dict[str, Any] = {}
@@ -305,19 +342,9 @@ def fit(
 
 
 @app.command()
+@_reads_votes
 def evaluate(
-    votes: Votes,
-    input_format: FileFormat = None,
-    preset: Preset = None,
-    user: UserColumn = None,
-    left: LeftColumn = None,
-    right: RightColumn = None,
-    winner: WinnerColumn = None,
-    weight: WeightColumn = None,
-    group: GroupColumn = None,
-    label: Labels = None,
-    both_bad: BothBadVotes = BothBad.tie,
-    drop_invalid: DropInvalid = False,
+    read: Read,
     methods: Annotated[
         str | None,
         typer.Option(
@@ -356,10 +383,7 @@ def evaluate(
 
     listen_to_remarks(quiet)
     asked = DEFAULT_METHODS if methods is None else [name.strip() for name in methods.split(",")]
-    reading = _read(
-        votes, input_format, preset, user, left, right, winner, weight, group, label, both_bad,
-        drop_invalid,
-    )  # fmt: skip
+    reading = read()
     for note in () if quiet else reading.notes:
         print(note, file=sys.stderr)
     with progress_bar("Evaluating", quiet) as progress:
@@ -623,37 +647,6 @@ def demo(
 
 
 # --- in and out ----------------------------------------------------------------------------
-
-
-def _read(
-    source: str,
-    input_format: str | None,
-    preset: str | None,
-    user: str | None,
-    left: str | None,
-    right: str | None,
-    winner: str | None,
-    weight: str | None,
-    group: str | None,
-    label: list[str] | None,
-    both_bad: BothBad,
-    drop_invalid: bool,
-) -> Reading:
-    from isplitlbi.readers import read_votes
-
-    labels = {}
-    for pair in label or []:
-        word, equals, meaning = pair.rpartition("=")
-        if not equals or meaning not in ("left", "right", "tie"):
-            raise ValueError(
-                f"--label {pair} is not of the form word=left, word=tie or word=right."
-            )
-        labels[word] = meaning
-    return read_votes(
-        source, format=input_format, preset=preset, user=user, left=left, right=right,
-        winner=winner, weight=weight, group=group, labels=labels, both_bad=both_bad.value,
-        drop_invalid=drop_invalid,
-    )  # fmt: skip
 
 
 def _load(folder: Path) -> ISplitLBI:

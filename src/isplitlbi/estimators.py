@@ -17,6 +17,7 @@ from isplitlbi.abnormal import (
     Abnormality,
     Effect,
     TellingVote,
+    check_fdr,
     find_abnormal,
     find_effect,
     telling_votes,
@@ -102,6 +103,8 @@ class ISplitLBI(MarginClassifier):
     entry_times_ : (n_users,)
         When each user left the consensus, infinite for who did not.
     abnormal_users_ : list of ids
+        Users who do not vote like the consensus, flagged at ``fdr``, in order of entry.
+    left_consensus_ : list
         Users outside the consensus at the chosen time, in order of entry.
     path_ : RegularizationPath
     selection_ : Selection or None
@@ -191,6 +194,7 @@ class ISplitLBI(MarginClassifier):
         candidates = self._candidates()
         check_choice("rule", self.rule)
         check_choice("scoring", self.scoring, tuple(SCORINGS))
+        check_fdr(self.fdr)
         kept = None
         if checkpoints is not None:
             kept = Checkpoints(Path(checkpoints), self._identity(votes, folds), checkpoint_every)

@@ -270,8 +270,10 @@ def _legend_of_kinds(axes: Axes, kinds: list[str]) -> None:
         present, marks = [*present, "not abnormal"], [*marks, Line2D([], [], color=PALE, lw=3)]
     counts = [sum(kind == (name if name in KINDS else "") for kind in kinds) for name in present]
     labels = [f"{name} ({count})" for name, count in zip(present, counts, strict=True)]
-    above = {"loc": "lower left", "bbox_to_anchor": (0.0, 1.0), "ncols": 4}
-    axes.legend(marks, labels, frameon=False, fontsize=8, **above)
+    axes.legend(
+        marks, labels, frameon=False, fontsize=8, ncols=4, loc="lower left",
+        bbox_to_anchor=(0.0, 1.0),
+    )  # fmt: skip
 
 
 def _short(label: Any, most: int = 28) -> str:

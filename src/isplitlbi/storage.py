@@ -66,6 +66,12 @@ def save_model(model: ISplitLBI, folder: str | Path, *, force: bool = False) -> 
     """Write a fitted model; an existing one is replaced only by ``force``."""
     if type(model) is not ISplitLBI:
         raise ValueError(f"only ISplitLBI can be stored, not {type(model).__name__}.")
+    alone = Comparisons(*(getattr(model.votes_, name) for name in (*_IDS, *_COLUMNS, *_OPTIONAL)))
+    if not np.array_equal(alone.slots.coordinate, model.votes_.slots.coordinate):
+        raise ValueError(
+            "a model of a part of votes, where a user or an item has none left, cannot be stored; "
+            "fit it on Comparisons of their own."
+        )
     target = Path(folder)
     refuse_existing(target, force=force)
     described = json.dumps(_description(model), indent=2, ensure_ascii=False)
@@ -78,7 +84,7 @@ def save_model(model: ISplitLBI, folder: str | Path, *, force: bool = False) -> 
         ranking_table(model).write_csv(unfinished / "consensus.csv")
         users_table(model).write_csv(unfinished / "users.csv")
         np.savez(unfinished / "votes.npz", allow_pickle=False, **_arrays(model.votes_))
-        np.savez(unfinished / "abnormal.npz", allow_pickle=False, **_tested(model.abnormality()))
+        np.savez(unfinished / "abnormal.npz", allow_pickle=False, **_tested(model))
         _small_enough(model.path_, model.time_).save(unfinished / "path.npz")
         if model.selection_ is not None:
             np.savez(unfinished / "selection.npz", allow_pickle=False, **_curves(model.selection_))
@@ -199,13 +205,14 @@ def _arrays(votes: Comparisons) -> dict[str, Any]:
     return arrays
 
 
-def _tested(found: Abnormality) -> dict[str, Any]:
+def _tested(model: ISplitLBI) -> dict[str, Any]:
     """Return the tests of all users as plain arrays, texts as the bytes of JSON."""
+    values = vars(model.abnormality()) | {"fingerprint": fingerprint(model.votes_)}
     return {
         name: np.frombuffer(json.dumps(value).encode(), dtype=np.uint8)
-        if isinstance(value, list)
+        if isinstance(value, list | str)
         else value
-        for name, value in vars(found).items()
+        for name, value in values.items()
     }
 
 
@@ -256,9 +263,11 @@ def _loaded(source: Path) -> ISplitLBI:
             name: json.loads(value.tobytes()) if value.dtype == np.uint8 else value
             for name, value in content.items()
         }
-    found = Abnormality(**tested | {"fdr": float(tested["fdr"])})
-    if len(found.p_value) != votes.n_users:
+    same_votes = tested.pop("fingerprint") == described["fingerprint"]
+    lengths = {len(value) for name, value in tested.items() if name not in ("fdr", "consensus")}
+    if not same_votes or lengths != {votes.n_users}:
         raise UnreadableModel(f"{source}: its files do not belong together; fit the model again.")
+    found = Abnormality(**tested | {"fdr": float(tested["fdr"])})
     model._abnormality[found.fdr] = found
     return model
 

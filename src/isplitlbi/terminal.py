@@ -199,10 +199,13 @@ def print_abnormal(console: Console, model: ISplitLBI, shown: pl.DataFrame, fdr:
         console.print()
     if few := int((found.votes_needed > 0).sum()):
         most = int(found.votes_needed.max())
+        users = "user has" if few == 1 else "users have"
         console.print(
-            f"{few} users have too few votes to be named at all; it would take up to {most} votes."
+            f"{few} {users} too few votes to be named at all; it would take up to {most} votes."
         )
-    if found.flagged.any():
+    if found.flagged.sum() == n_users:
+        console.print("Nobody is left to make a consensus without them.")
+    elif found.flagged.any():
         everybody = model.effect_of_leaving_out(fdr=fdr)
         console.print(everybody.sentence())
         some = model.effect_of_leaving_out(UNTRUSTWORTHY, fdr=fdr)
@@ -220,11 +223,13 @@ def print_user(console: Console, table: pl.DataFrame, user: str) -> None:
     """Print what is known of one user, before the votes that tell most."""
     row = table.filter(table["user"].cast(str) == user).row(0, named=True)
     left = "never left" if row["entry_rank"] is None else f"left as number {row['entry_rank']}"
-    console.print(
-        f"{printable(user)}: {row['votes']} votes, {left}; p = {row['p_value']:.2g}, "
-        f"q = {row['q_value']:.2g}, quality {row['quality']:.2f}.",
-        markup=False,
-    )
+    figures = "no votes"
+    if row["votes"]:
+        figures = (
+            f"{row['votes']} votes, {left}; p = {row['p_value']:.2g}, q = {row['q_value']:.2g}, "
+            f"quality {row['quality']:.2f}"
+        )
+    console.print(f"{printable(user)}: {figures}.", markup=False)
     if row["explanation"]:
         kind = f"{row['kind']}: " if row["kind"] else ""
         console.print(f"{kind}{row['explanation']}.", markup=False)

@@ -26,6 +26,7 @@ __all__ = [
     "Abnormality",
     "Effect",
     "TellingVote",
+    "check_fdr",
     "find_abnormal",
     "find_effect",
     "telling_votes",
@@ -73,6 +74,12 @@ class Abnormality:
     threshold: Floats
 
 
+def check_fdr(fdr: float) -> None:
+    """Refuse a false discovery rate that is none."""
+    if not 0.0 < fdr < 1.0:
+        raise ValueError(f"fdr is {fdr}; it must lie between 0 and 1.")
+
+
 def find_abnormal(
     votes: Comparisons,
     link: Link,
@@ -88,8 +95,7 @@ def find_abnormal(
 
     The parameters are those of `flags.find_flags`.
     """
-    if not 0.0 < fdr < 1.0:
-        raise ValueError(f"fdr is {fdr}; it must lie between 0 and 1.")
+    check_fdr(fdr)
     # The matrices are small: threads of the linear algebra would only wait for each other.
     with threadpool_limits(1, user_api="blas"):
         flags = find_flags(

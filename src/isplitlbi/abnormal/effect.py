@@ -59,6 +59,7 @@ class Effect:
         if moved == 0 and self.regrouped == 0:
             return f"{who} the consensus has the same order and the same tiers."
         beyond = (self.rank_without < self.rank_low) | (self.rank_without > self.rank_high)
+        beyond &= self.rank_with != self.rank_without
         tiers = (
             f"; {self.regrouped} pair{'s' if self.regrouped != 1 else ''} of items "
             "come to share a tier or cease to"
@@ -68,7 +69,8 @@ class Effect:
         if moved == 0:
             return f"{who} the consensus has the same order{tiers}."
         sure = (
-            f"{int(beyond.sum())} of these moves go beyond what drawing other users would do"
+            f"{int(beyond.sum())} of these moves go{'es' if beyond.sum() == 1 else ''} beyond what "
+            "drawing other users would do"
             if beyond.any()
             else "no move goes beyond what drawing other users would do"
         )

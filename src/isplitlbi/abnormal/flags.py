@@ -121,9 +121,9 @@ def find_flags(
     tell(1.0)
     flagged = voted & (q_value <= fdr)
     cut = fdr * max(int(flagged.sum()), 1) / max(int(voted.sum()), 1)
-    return Flags(
-        consensus, p_value, q_value, flagged, _votes_needed(ballots, expected.probability, cut)
-    )
+    needed = _votes_needed(ballots, expected.probability, cut)
+    # Chance may break a tie below any cut, but nobody is named by that alone.
+    return Flags(consensus, p_value, q_value, flagged & (needed == 0), needed)
 
 
 def benjamini_hochberg(p_value: Floats) -> Floats:
@@ -234,7 +234,7 @@ def _tests(ballots: Ballots, expected: Expectation, directions: list[Floats]) ->
 def _approximate_p(tests: list[_Test]) -> Floats:
     """Return p-values by gamma distributions with the first two moments; 1 for nobody's votes."""
     statistic, mean, variance = np.array([test[:3] for test in tests]).T
-    voted = variance > 0
+    voted = (mean > 0) & (variance > 0)  # where nothing can surprise, both round to zero
     scale = np.divide(variance, mean, out=np.ones_like(mean), where=voted)
     shape = np.divide(mean, scale, out=np.ones_like(mean), where=voted)
     return np.where(voted, gamma.sf(statistic, shape, scale=scale), 1.0)

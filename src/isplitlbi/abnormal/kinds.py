@@ -107,11 +107,12 @@ def find_kinds(
         ballots, expected, link, consensus[-1], asked, delta
     )
     own = _Taste.of(votes, link, consensus, asked, delta, seed)
-    explained = by_consensus.copy()
+    explained, n_votes = by_consensus.copy(), np.maximum(votes.votes_per_user, 1)
     kind, explanation = [""] * votes.n_users, [""] * votes.n_users
     for user in np.flatnonzero(asked):
-        # Held-out votes against votes that were seen: a taste must be worth it.
-        taste_is_better = own.log_likelihood[user] > max(seen[user], by_consensus[user])
+        # A taste must be worth more than an explanation by a few numbers, beyond chance.
+        others = max(seen[user], by_consensus[user]) + np.log(n_votes[user])
+        taste_is_better = own.log_likelihood[user] > others
         kind[user] = "different taste" if taste_is_better else names[user]
         if kind[user] not in UNTRUSTWORTHY:  # votes that do not depend on the items explain nothing
             explained[user] = max(explained[user], best[user], own.log_likelihood[user])
