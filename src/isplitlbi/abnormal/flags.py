@@ -37,7 +37,7 @@ MOST_NUMBERS = 2**22  # random numbers at a time
 
 # The consensus is that of the users who are not clearly outside it: a p-value below this.
 OUTSIDE = 1e-3
-MOST_REFITS = 3
+MOST_REFITS = 2
 
 # Pairs on which somebody has more votes than this are drawn as counts, others one by one.
 MANY_VOTES = 8
@@ -89,19 +89,30 @@ def find_flags(
     consensus, expected, tests = _consensus_of_those_who_agree(
         votes, ballots, link, consensus, delta, tell
     )
-    beyond, tied, drawn = (np.zeros(votes.n_users, dtype=np.int64) for _ in range(3))
-    streams = np.random.SeedSequence(seed).spawn(votes.n_users)
-    breaks = np.array([np.random.default_rng(stream).random() for stream in streams])
-    generators = [np.random.default_rng(stream.spawn(1)[0]) for stream in streams]
+    beyond, drawn = np.zeros((2, votes.n_users), dtype=np.int64)
+    p_value = np.where(voted, 1.0, np.nan)
+    generators: dict[int, np.random.Generator] = {}
+    fate, place = np.random.default_rng(seed).random((2, votes.n_users))
 
     def draw(total: int, user: int) -> None:
-        more = total - drawn[user]
-        values = tests[user].draw(ballots, expected, more, generators[user])
+        """Draw up to that many times, or until enough draws were further out than the votes."""
+        rng = generators.setdefault(user, np.random.default_rng([seed, user]))
+        values = tests[user].draw(ballots, expected, total - drawn[user], rng)
         statistic = tests[user].statistic
-        near = np.abs(values - statistic) <= 1e-9 * max(statistic, 1.0)
-        beyond[user] += np.count_nonzero((values > statistic) & ~near)
-        tied[user] += np.count_nonzero(near)
-        drawn[user] = total
+        # Draws that equal the votes themselves fall on either side by chance: with few votes they
+        # are many, and p-values would not be uniform otherwise.
+        is_tied = np.abs(values - statistic) <= 1e-9 * max(statistic, 1.0)
+        is_beyond = np.where(is_tied, rng.random(len(values)) < fate[user], values > statistic)
+        count = beyond[user] + np.cumsum(is_beyond)
+        if count[-1] >= ENOUGH_BEYOND:  # the last that counts is the one that makes it enough
+            drawn[user] += np.searchsorted(count, ENOUGH_BEYOND) + 1
+            # So many draws or more are needed with a chance of enough / drawn (Besag and Clifford,
+            # 1991); anywhere between this and the next is as good, and makes p-values uniform.
+            p_value[user] = ENOUGH_BEYOND / (drawn[user] + place[user])
+        else:
+            drawn[user] = total
+            p_value[user] = (count[-1] + 1) / (total + 1)
+        beyond[user] = min(count[-1], ENOUGH_BEYOND)
 
     is_clear = _approximate_p(tests) < CLEARLY
     going = voted.copy()
@@ -109,10 +120,6 @@ def find_flags(
         for number, total in enumerate(ROUNDS):
             tell(0.5 + 0.5 * number / len(ROUNDS))
             list(pool.map(partial(draw, total), np.flatnonzero(going).tolist()))
-            # Draws that equal the votes themselves are put on either side at random: with few
-            # votes they are many, and the p-value would not be uniform otherwise.
-            exact = (beyond + breaks * (tied + 1)) / (drawn + 1)
-            p_value = np.where(voted, exact, np.nan)
             q_value = benjamini_hochberg(p_value)
             settled = beyond >= ENOUGH_BEYOND
             may_be_flagged = (total >= LEAST_BEFORE_FLAG) | (total >= LEAST_IF_CLEAR) & is_clear
