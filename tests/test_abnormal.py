@@ -323,7 +323,7 @@ def test_the_seed_decides_the_p_values_but_not_by_much(votes, start, found):
     other = find_abnormal(votes, LINK, start, seed=1)
     many = votes.votes_per_user > 2
     assert not np.array_equal(other.p_value, found.p_value)
-    assert np.corrcoef(other.p_value[many], found.p_value[many])[0, 1] > 0.95
+    assert np.corrcoef(other.p_value[many], found.p_value[many])[0, 1] > 0.9
     assert_array_equal(other.consensus, found.consensus)
 
 
@@ -386,7 +386,7 @@ def repeated():
     (test,) = flags._tests(ballots, expected, flags._directions(ballots, votes))
 
     def draw(n_draws, seed):
-        return test.draw(ballots, expected, n_draws, np.random.default_rng(seed))
+        return test.revote(ballots, expected).draw(n_draws, np.random.default_rng(seed))
 
     return test, draw, ballots
 

@@ -28,6 +28,7 @@ class Ballots(NamedTuple):
     right: Integers
     weight: Floats  # of one vote
     counts: NDArray[np.int64]  # (n_ballots, 3) votes for left, tie, right
+    n_votes: NDArray[np.int64]  # the sum of these
 
     @classmethod
     def of(cls, votes: Comparisons) -> Self:
@@ -45,14 +46,10 @@ class Ballots(NamedTuple):
         place = np.cumsum(is_new) - 1
         n_ballots = int(is_new.sum())
         counts = np.bincount(3 * place + 1 - votes.outcome[order], minlength=3 * n_ballots)
+        counts = counts.reshape(-1, 3)
         user, left, right, weight = (column[is_new] for column in columns)
         start = np.searchsorted(user, np.arange(votes.n_users + 1))
-        return cls(start, user, left, right, weight, counts.reshape(-1, 3))
-
-    @property
-    def n_votes(self) -> NDArray[np.int64]:
-        """Number of votes of every ballot."""
-        return np.asarray(self.counts.sum(axis=1))
+        return cls(start, user, left, right, weight, counts, counts.sum(axis=1))
 
     def margin(self, consensus: Floats) -> Floats:
         """Return by how much the consensus prefers the left item."""

@@ -30,14 +30,15 @@ DEVIATION_VARIANCE = 1.0
 # Users are drawn for in rounds, until this many draws were further out than the user's own votes,
 # or the user is flagged. That needs many draws, since every look is another chance; fewer where a
 # rough p-value says that there is no doubt.
-ROUNDS = (100, 400, 2_000, 10_000)
-LEAST_BEFORE_FLAG, LEAST_IF_CLEAR, CLEARLY = 2_000, 400, 1e-6
+ROUNDS = (100, 200, 1_000, 10_000)
+LEAST_BEFORE_FLAG, LEAST_IF_CLEAR, CLEARLY = 1_000, 200, 1e-6
 ENOUGH_BEYOND = 10
 MOST_NUMBERS = 2**22  # random numbers at a time
+SAME = 1e-4  # statistics that differ by less, relative to their size, are taken for equal
 
 # The consensus is that of the users who are not clearly outside it: a p-value below this.
 OUTSIDE = 1e-3
-MOST_REFITS = 2
+MOST_REFITS = 1
 
 # Pairs on which somebody has more votes than this are drawn as counts, others one by one.
 MANY_VOTES = 8
@@ -91,17 +92,22 @@ def find_flags(
     )
     beyond, drawn = np.zeros((2, votes.n_users), dtype=np.int64)
     p_value = np.where(voted, 1.0, np.nan)
-    generators: dict[int, np.random.Generator] = {}
+    at_work: dict[int, tuple[_Revote, np.random.Generator]] = {}
     fate, place = np.random.default_rng(seed).random((2, votes.n_users))
 
     def draw(total: int, user: int) -> None:
         """Draw up to that many times, or until enough draws were further out than the votes."""
-        rng = generators.setdefault(user, np.random.default_rng([seed, user]))
-        values = tests[user].draw(ballots, expected, total - drawn[user], rng)
+        if user not in at_work:
+            at_work[user] = (
+                tests[user].revote(ballots, expected),
+                np.random.default_rng([seed, user]),
+            )
+        consensus_votes, rng = at_work[user]
+        values = consensus_votes.draw(total - drawn[user], rng)
         statistic = tests[user].statistic
         # Draws that equal the votes themselves fall on either side by chance: with few votes they
         # are many, and p-values would not be uniform otherwise.
-        is_tied = np.abs(values - statistic) <= 1e-9 * max(statistic, 1.0)
+        is_tied = np.abs(values - statistic) <= SAME * max(statistic, 1.0)
         is_beyond = np.where(is_tied, rng.random(len(values)) < fate[user], values > statistic)
         count = beyond[user] + np.cumsum(is_beyond)
         if count[-1] >= ENOUGH_BEYOND:  # the last that counts is the one that makes it enough
@@ -125,6 +131,8 @@ def find_flags(
             may_be_flagged = (total >= LEAST_BEFORE_FLAG) | (total >= LEAST_IF_CLEAR) & is_clear
             settled |= may_be_flagged & (q_value <= fdr)
             going = voted & ~settled
+            for user in at_work.keys() - np.flatnonzero(going).tolist():
+                del at_work[user]
     tell(1.0)
     flagged = voted & (q_value <= fdr)
     cut = fdr * max(int(flagged.sum()), 1) / max(int(voted.sum()), 1)
@@ -151,33 +159,46 @@ class _Test(NamedTuple):
     variance: float
     ballots: slice
     direction: Floats  # (n_ballots, n_directions - 1) how deviations move the margin
-    whiten: Floats  # what the sum of scores is multiplied with before it is squared
+    matrix: Floats  # its inverse is between the scores in the statistic
 
-    def draw(
-        self, ballots: Ballots, expected: Expectation, n_draws: int, rng: np.random.Generator
-    ) -> Floats:
-        """Let the consensus vote on the same pairs; return the statistics of those votes."""
-        n_votes, weight = ballots.n_votes[self.ballots], ballots.weight[self.ballots]
-        probability = expected.probability[self.ballots]
-        # What one vote of each outcome adds to the score, which the threshold ends.
-        score = np.empty((*probability.shape, len(self.whiten)))
-        score[:, :, :-1] = expected.by_margin[self.ballots][:, :, None] * self.direction[:, None]
-        score[:, :, -1] = expected.by_threshold[self.ballots]
-        push = (score * weight[:, None, None]) @ self.whiten.T
-        many = n_votes > MANY_VOTES
-        single = np.repeat(np.flatnonzero(~many), n_votes[~many])
-        left, tie, right = np.moveaxis(push[single], 1, 0)
-        chance = np.cumsum(probability[single], axis=1)
+    def revote(self, ballots: Ballots, expected: Expectation) -> _Revote:
+        """Prepare to let the consensus vote on the same pairs."""
+        whiten = np.linalg.inv(np.linalg.cholesky(self.matrix))
+        weight = ballots.weight[self.ballots, None]
+        by_margin, by_threshold = (
+            (weight * slope[self.ballots])[:, :, None]
+            for slope in (expected.by_margin, expected.by_threshold)
+        )
+        push = by_margin * (self.direction @ whiten[:, :-1].T)[:, None]
+        push += by_threshold * whiten[:, -1]
+        n_votes = ballots.n_votes[self.ballots]
+        # Single precision is enough to count, and twice as fast.
+        return _Revote(n_votes, expected.probability[self.ballots], push.astype(np.float32))
+
+
+class _Revote(NamedTuple):
+    """The consensus in the place of one user."""
+
+    n_votes: NDArray[np.int64]  # per ballot
+    probability: Floats  # (n_ballots, 3)
+    push: NDArray[np.float32]  # (n_ballots, 3, n_directions) of one vote, on the whitened score
+
+    def draw(self, n_draws: int, rng: np.random.Generator) -> NDArray[np.float32]:
+        """Vote so often; return the statistics of those votes."""
+        many = self.n_votes > MANY_VOTES
+        single = np.repeat(np.flatnonzero(~many), self.n_votes[~many])
+        left, tie, right = np.moveaxis(self.push[single], 1, 0)
+        chance = np.cumsum(self.probability[single], axis=1, dtype=np.float32)
         size = max(1, MOST_NUMBERS // max(len(single), 1))
         found = []
         for begun in range(0, n_draws, size):
             some = min(size, n_draws - begun)
-            luck = rng.random((some, len(single)))
+            luck = rng.random((some, len(single)), dtype=np.float32)
             whitened = left.sum(axis=0) + (luck > chance[:, 0]) @ (tie - left)
             whitened += (luck > chance[:, 1]) @ (right - tie)
             for ballot in np.flatnonzero(many):
-                counts = rng.multinomial(n_votes[ballot], probability[ballot], some)
-                whitened += counts @ push[ballot]
+                counts = rng.multinomial(self.n_votes[ballot], self.probability[ballot], some)
+                whitened += counts.astype(np.float32) @ self.push[ballot]
             found.append(np.einsum("ij,ij->i", whitened, whitened))
         return np.concatenate(found)
 
@@ -227,14 +248,16 @@ def _tests(ballots: Ballots, expected: Expectation, directions: list[Floats]) ->
         matrix[:-1, :-1] = direction.T @ (of_margin[:, None] * direction)
         matrix[-1, :-1] = matrix[:-1, -1] = mixed @ direction
         matrix[-1, -1] = of_threshold.sum()
-        np.fill_diagonal(matrix, matrix.diagonal() + 1.0 / DEVIATION_VARIANCE)
-        whiten: Floats = np.linalg.inv(np.linalg.cholesky(matrix)).astype(np.float64, copy=False)
+        matrix.flat[:: len(matrix) + 1] += 1.0 / DEVIATION_VARIANCE
+        inverse = np.linalg.inv(matrix)
         score = np.append(scores[0][mine] @ direction, scores[1][mine].sum())
-        whitened = whiten @ score
-        # The share of the variance that votes explain, and the prior does not.
-        share = np.eye(len(whiten)) - whiten @ whiten.T / DEVIATION_VARIANCE
-        mean, variance = float(np.trace(share)), 2.0 * float(np.sum(share**2))
-        tests.append(_Test(float(whitened @ whitened), mean, variance, mine, direction, whiten))
+        # The share of the variance that votes explain, and the prior does not, is I - inverse / V.
+        size, trace = len(matrix), float(np.trace(inverse)) / DEVIATION_VARIANCE
+        squares = float(np.vdot(inverse, inverse)) / DEVIATION_VARIANCE**2
+        variance = 2.0 * (size - 2.0 * trace + squares)
+        tests.append(
+            _Test(float(score @ inverse @ score), size - trace, variance, mine, direction, matrix)
+        )
     return tests
 
 

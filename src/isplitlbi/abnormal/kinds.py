@@ -47,7 +47,7 @@ LOPSIDED = 2 / 3
 
 # Wide priors around the consensus keep the three numbers finite.
 PRIOR_VARIANCE = np.array([25.0, 25.0, 25.0])
-MOST_STEPS, MOST_HALVINGS, ACCURACY = 50, 30, 1e-4
+MOST_STEPS, MOST_HALVINGS, ACCURACY = 50, 30, 1e-3  # in nats
 
 # Scores of one's own are those of the model before anybody leaves it, with deviations of this
 # variance, fitted without the votes that they are to predict.
@@ -110,9 +110,11 @@ def find_kinds(
     explained, n_votes = by_consensus.copy(), np.maximum(votes.votes_per_user, 1)
     kind, explanation = [""] * votes.n_users, [""] * votes.n_users
     for user in np.flatnonzero(asked):
-        # A taste must be worth more than an explanation by a few numbers, beyond chance.
-        others = max(seen[user], by_consensus[user]) + np.log(n_votes[user])
-        taste_is_better = own.log_likelihood[user] > others
+        # A taste must be worth more than an explanation by a few numbers, beyond chance; or more
+        # than the consensus, where no such explanation is.
+        taste, common = own.log_likelihood[user], by_consensus[user]
+        taste_is_better = taste > max(seen[user], common) + np.log(n_votes[user])
+        taste_is_better |= best[user] <= common < taste
         kind[user] = "different taste" if taste_is_better else names[user]
         if kind[user] not in UNTRUSTWORTHY:  # votes that do not depend on the items explain nothing
             explained[user] = max(explained[user], best[user], own.log_likelihood[user])
@@ -165,45 +167,40 @@ def _fit_numbers(
     delta: float,
 ) -> tuple[Floats, Floats]:
     """Fit some of the three numbers of all users at once, by Newton's method."""
-    counts = (ballots.counts * ballots.weight[:, None]).T
-    place = list(free)
-    columns = (margin, np.ones_like(margin))  # of slope and side in the margin
+    counts, place = (ballots.counts * ballots.weight[:, None]).T, list(free)
+    in_margin = {SLOPE: margin, SIDE: np.ones_like(margin)}
 
     def evaluate(at: Floats) -> tuple[Floats, Floats, Floats]:
-        """Return value, gradient and curvature of minus the posterior, by user."""
+        """Return value, gradient and curvature of minus the posterior in what is free, by user."""
         slope, side, threshold = at[ballots.user].T
         loss, by_margin, by_threshold, mm, mt, tt = link.vote_terms(
             slope * margin + side, threshold, *counts
         )
-        gradient = np.stack(
-            [ballots.sum_by_user(by_margin * column) for column in columns]
-            + [ballots.sum_by_user(by_threshold)],
-            axis=1,
-        )
-        bend = np.empty((len(at), 3, 3))
-        for i, one in enumerate(columns):
-            for j, other in enumerate(columns):
-                bend[:, i, j] = ballots.sum_by_user(mm * one * other)
-            bend[:, i, 2] = bend[:, 2, i] = ballots.sum_by_user(mt * one)
-        bend[:, 2, 2] = ballots.sum_by_user(tt)
-        away = at - start
-        value = ballots.sum_by_user(loss) + 0.5 * np.sum(away**2 / PRIOR_VARIANCE, axis=1)
-        return value, gradient + away / PRIOR_VARIANCE, bend + np.diag(1 / PRIOR_VARIANCE)
+        away, variance = (at - start)[:, place], PRIOR_VARIANCE[place]
+        gradient, bend = away / variance, np.empty((len(at), len(place), len(place)))
+        for i, one in enumerate(place):
+            slopes = by_threshold if one == THRESHOLD else by_margin * in_margin[one]
+            gradient[:, i] += ballots.sum_by_user(slopes)
+            for j, other in enumerate(place[: i + 1]):
+                both = [in_margin[each] for each in (one, other) if each != THRESHOLD]
+                terms = (tt, mt, mm)[len(both)] * np.prod(both, axis=0)
+                bend[:, i, j] = bend[:, j, i] = ballots.sum_by_user(terms)
+            bend[:, i, i] += 1.0 / variance[i]
+        value = ballots.sum_by_user(loss) + 0.5 * np.sum(away**2 / variance, axis=1)
+        return value, gradient, bend
 
     at = start.copy()
     value, gradient, bend = evaluate(at)
+    diagonal = np.eye(len(place), dtype=np.bool_)
     for _ in range(MOST_STEPS):
-        held = np.zeros((len(at), 3), dtype=np.bool_)
-        held[:, THRESHOLD] = (at[:, THRESHOLD] <= delta) & (gradient[:, THRESHOLD] > 0)
-        part = np.where(held, 0.0, gradient)[:, place]
-        matrix = bend[:, place][:, :, place]
-        matrix = np.where(
-            (held[:, place, None] | held[:, None, place]) & ~np.eye(len(place), dtype=np.bool_),
-            0.0,
-            matrix,
-        )
+        held = np.zeros(gradient.shape, dtype=np.bool_)
+        if THRESHOLD in place:  # the last of them
+            held[:, -1] = (at[:, THRESHOLD] <= delta) & (gradient[:, -1] > 0)
+        matrix = np.where((held[:, :, None] | held[:, None, :]) & ~diagonal, 0.0, bend)
         step = np.zeros_like(at)
-        step[:, place] = -np.linalg.solve(matrix, part[:, :, None])[:, :, 0]
+        step[:, place] = -np.linalg.solve(matrix, np.where(held, 0.0, gradient)[:, :, None])[
+            :, :, 0
+        ]
         length = np.ones(len(at))
         for _ in range(MOST_HALVINGS):
             trial = at + length[:, None] * step
@@ -213,9 +210,9 @@ def _fit_numbers(
             if not worse.any():
                 break
             length[worse] *= 0.5
-        moved = np.max(np.abs(trial - at), initial=0.0)
+        gained = np.max(value - new[0], initial=0.0)
         at, (value, gradient, bend) = trial, new
-        if moved <= ACCURACY:
+        if gained <= ACCURACY:
             break
     slope, side, threshold = at[ballots.user].T
     log_probability = link.log_probabilities(slope * margin + side, threshold)
