@@ -63,7 +63,7 @@ def null(n_studies: int) -> None:
         line = (
             f"{n_votes:>3} votes: {below:.3f} of p-values below 0.05, Kolmogorov-Smirnov p {ks:.3f}"
         )
-        hold("null", 0.03 <= below <= 0.07 and ks > 0.01, f"{line} ({len(p_values)} users)")
+        hold("null", 0.03 <= below <= 0.07 and ks > 0.05, f"{line} ({len(p_values)} users)")
 
 
 def mixtures(n_studies: int) -> None:

@@ -59,6 +59,8 @@ def test_the_commands_run_one_after_another(tmp_path, monkeypatch):
         assert program == "isplitlbi"
         if arguments[0] == "demo":  # the last of two values counts: a small study is enough
             arguments += ["--users", "8", "--items", "5"]
+        if arguments[0] == "evaluate":
+            arguments += ["--repeats", "1"]
         done = CliRunner().invoke(app, arguments)
         assert done.exit_code == 0, done.output
         assert done.stdout
