@@ -156,7 +156,7 @@ def print_tiers(
 def print_entries(console: Console, model: ISplitLBI, truth: Truth) -> None:
     """Print who is abnormal, beside the truth of a simulation."""
     table = _table("Abnormal users, in order of leaving the consensus")
-    for name in ("user", "entry time", "distance", "q-value", "kind", "quality", "truly"):
+    for name in ("user", "entry", "distance", "q", "kind", "quality", "truly"):
         table.add_column(name, justify="left" if name in ("user", "kind", "truly") else "right")
     index = {user: place for place, user in enumerate(model.users_.tolist())}
     distance, found = model.distance_to_consensus(), model.abnormality()
@@ -170,7 +170,7 @@ def print_entries(console: Console, model: ISplitLBI, truth: Truth) -> None:
     true = {place for place, abnormal in enumerate(truth.abnormal) if abnormal}
     console.print(
         f"{len(named & true)} of the {len(true)} truly abnormal users found, "
-        f"{len(named - true)} others named.\n"
+        f"{len(named - true)} other{'' if len(named - true) == 1 else 's'} named.\n"
     )
 
 
