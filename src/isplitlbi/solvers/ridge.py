@@ -94,7 +94,6 @@ def fit_each_user(
     consensus: Floats,
     delta: float = 1e-3,
     start: Floats | None = None,
-    accuracy: float = NEWTON_ACCURACY,
 ) -> Floats:
     """Fit every user's own scores and threshold, one number per slot, as if nobody else had voted.
 
@@ -106,7 +105,7 @@ def fit_each_user(
     counts = (edges.first_wins, edges.ties, edges.second_wins)
     precision = np.full(len(centre), ridge)
     problem = Ridge(places, counts, link, centre, precision, slots.threshold, delta)
-    return problem.fit(centre if start is None else start, accuracy)
+    return problem.fit(centre if start is None else start)
 
 
 class Coordinates(NamedTuple):
