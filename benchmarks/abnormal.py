@@ -1,6 +1,6 @@
 """Are abnormal users flagged at the rate that was promised, and is the right kind named?
 
-    python benchmarks/abnormal.py [--studies 5] [--seeds 20]
+    python benchmarks/abnormal.py [--studies 5] [--seeds 20] [--first-seed 0]
 
     null       everybody follows the consensus, 5, 20, 100 or 300 votes each: p-values are uniform
     mixtures   10 or 30 % of the users have a taste of their own: the share named wrongly
@@ -46,7 +46,7 @@ def fitted(study: Study) -> ISplitLBI:
     return ISplitLBI(fdr=FDR).fit(study.votes)
 
 
-def null(n_studies: int) -> None:
+def null(seeds: range) -> None:
     for n_votes in (5, 20, 100, 300):
         p_values = np.concatenate(
             [
@@ -56,7 +56,7 @@ def null(n_studies: int) -> None:
                         random_state=seed,
                     )
                 ).abnormality().p_value
-                for seed in range(n_studies)
+                for seed in seeds
             ]
         )  # fmt: skip
         below, ks = float(np.mean(p_values < 0.05)), float(kstest(p_values, "uniform").pvalue)
@@ -66,10 +66,10 @@ def null(n_studies: int) -> None:
         hold("null", 0.03 <= below <= 0.07 and ks > 0.05, f"{line} ({len(p_values)} users)")
 
 
-def mixtures(n_studies: int) -> None:
+def mixtures(seeds: range) -> None:
     for share in (0.1, 0.3):
         wrong, recalls = [], []
-        for seed in range(n_studies):
+        for seed in seeds:
             study = simulate(
                 n_users=200, votes_per_user=(20, 100), abnormal_share=share, random_state=seed
             )
@@ -78,36 +78,36 @@ def mixtures(n_studies: int) -> None:
             recalls.append(float(np.mean(flagged[abnormal])))
         line = (
             f"{100 * share:.0f} % abnormal: {np.mean(wrong):.3f} of those named are not; "
-            f"recall {np.mean(recalls):.3f} ({n_studies} studies)"
+            f"recall {np.mean(recalls):.3f} ({len(seeds)} studies)"
         )
         hold("mixtures", np.mean(wrong) <= 0.06, line)
 
 
-def paper(n_seeds: int) -> None:
+def paper(seeds: range) -> None:
     precisions, recalls = [], []
-    for seed in range(n_seeds):
+    for seed in seeds:
         study = paper_study(seed)
         flagged, abnormal = fitted(study).abnormality().flagged, study.truth.abnormal
         precisions.append(float(np.mean(abnormal[flagged])) if flagged.any() else 0.0)
         recalls.append(float(np.mean(flagged[abnormal])))
     precision, recall = np.mean(precisions), np.mean(recalls)
-    line = f"precision {precision:.3f}, recall {recall:.3f} (means of {n_seeds} seeds)"
+    line = f"precision {precision:.3f}, recall {recall:.3f} (means of {len(seeds)} seeds)"
     hold("paper", precision >= 0.93 and recall >= 0.98, line)
 
 
-def harder(n_seeds: int) -> None:
+def harder(seeds: range) -> None:
     areas = []
-    for seed in range(n_seeds):
+    for seed in seeds:
         study = simulate(deviation_sd=1.0, votes_per_user=(200, 400), random_state=seed)
         areas.append(roc_auc_score(study.truth.abnormal, -fitted(study).abnormality().p_value))
-    line = f"AUC {np.mean(areas):.4f}, at least {min(areas):.4f} (mean of {n_seeds} seeds)"
+    line = f"AUC {np.mean(areas):.4f}, at least {min(areas):.4f} (mean of {len(seeds)} seeds)"
     hold("harder", float(np.mean(areas)) >= 0.98, line)
 
 
-def malicious(n_seeds: int) -> None:
+def malicious(seeds: range) -> None:
     for kind in MALICIOUS_KINDS:
         recalls, names = [], Counter[str]()
-        for seed in range(n_seeds):
+        for seed in seeds:
             study = malicious_study(kind, seed)
             found, abnormal = fitted(study).abnormality(), study.truth.abnormal
             recalls.append(float(np.mean(found.flagged[abnormal])))
@@ -153,12 +153,15 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--studies", type=int, default=5, help="studies of 200 users each")
     parser.add_argument("--seeds", type=int, default=20, help="draws of the smaller studies")
+    parser.add_argument("--first-seed", type=int, default=0, help="of the simulated studies")
     asked = parser.parse_args()
-    null(asked.studies)
-    mixtures(asked.seeds)
-    paper(asked.seeds)
-    harder(asked.seeds)
-    malicious(asked.seeds)
+    first = asked.first_seed
+    seeds = range(first, first + asked.seeds)
+    null(range(first, first + asked.studies))
+    mixtures(seeds)
+    paper(seeds)
+    harder(seeds)
+    malicious(seeds)
     files()
     time()
     print(f"missed: {', '.join(dict.fromkeys(missed))}" if missed else "all targets reached")

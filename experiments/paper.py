@@ -30,6 +30,7 @@ import polars as pl
 from isplitlbi import Comparisons, ISplitLBI
 from isplitlbi.evaluation import METHODS, STATISTICS, Evaluation, Setting, evaluate
 from isplitlbi.metrics import confusion, macro_f1, micro_f1, paper_f1
+from isplitlbi.selection import SCORINGS
 from isplitlbi.simulate import paper_study
 
 HERE = Path(__file__).resolve().parent
@@ -155,8 +156,11 @@ def draw_figures(run: Run, name: str, votes: Comparisons, found: Evaluation) -> 
 
 
 def run_splits(run: Run) -> bool:
-    """Fit on fixed splits with their own folds, and print the row beside the authors' program."""
-    rows, well, scoring = [], True, run.settings["fixed_splits"]["scoring"]
+    """Fit on fixed splits with their own folds, and print the rows beside the authors' program.
+
+    One row for each criterion by which the folds may choose; the targets are for one of them.
+    """
+    rows, well, judged = [], True, run.settings["fixed_splits"]["scoring"]
     for name, known in run.settings["fixed_splits"]["studies"].items():
         file = run.file(f"splits/{name}.csv")
         if file is None:
@@ -164,29 +168,32 @@ def run_splits(run: Run) -> bool:
         frame = pl.read_csv(file, infer_schema=False)
         votes, is_test = Comparisons.from_frame(frame), frame["is_test"].to_numpy() == "1"
         training, held_out = votes.subset(~is_test), votes.subset(is_test)
-        model: Any = METHODS["isplitlbi"](Setting("map", scoring, None, 0))
-        model.fit(training, folds=frame["fold"].to_numpy()[~is_test])
-        scores = {}
-        for rule in ("map", "threshold"):
-            table = confusion(held_out.outcome, model.predict(held_out, rule=rule))
-            scores[rule] = (micro_f1(table), macro_f1(table), *paper_f1(table))
-        (micro, macro, *_), by_threshold = scores["map"], scores["threshold"]
-        rows.append([name, *known["authors"], micro, macro, *by_threshold])
-        ahead = micro > known["authors"][0] and macro > known["authors"][1]
-        well &= ahead and micro >= known["least"]
-        print(
-            f"{name:<11} authors {known['authors'][0]:.3f} {known['authors'][1]:.3f}   "
-            f"ours {micro:.4f} {macro:.4f} (nu {model.nu_:g}, kappa {model.kappa_:g}, "
-            f"t {model.time_:.3g})   at least {known['least']} asked for"
-        )
+        for scoring in SCORINGS:
+            model: Any = METHODS["isplitlbi"](Setting("map", scoring, None, 0))
+            model.fit(training, folds=frame["fold"].to_numpy()[~is_test])
+            scores = {}
+            for rule in ("map", "threshold"):
+                table = confusion(held_out.outcome, model.predict(held_out, rule=rule))
+                scores[rule] = (micro_f1(table), macro_f1(table), *paper_f1(table))
+            (micro, macro, *_), by_threshold = scores["map"], scores["threshold"]
+            rows.append([name, scoring, *known["authors"], micro, macro, *by_threshold])
+            if scoring == judged:
+                ahead = micro > known["authors"][0] and macro > known["authors"][1]
+                well &= ahead and micro >= known["least"]
+            print(
+                f"{name:<11} authors {known['authors'][0]:.3f} {known['authors'][1]:.3f}   "
+                f"ours by {scoring:<8} {micro:.4f} {macro:.4f} (nu {model.nu_:g}, kappa "
+                f"{model.kappa_:g}, t {model.time_:.3g})   at least {known['least']} asked for"
+            )
     if not rows:
         return True
-    header = ["", "authors' micro", "macro", "ours, map: micro", "macro",
+    header = ["", "folds choose by", "authors' micro", "macro", "ours, map: micro", "macro",
               "ours, threshold: micro", "macro", "paper's micro", "macro"]  # fmt: skip
     text = [
         "# Fixed splits\n",
-        "The authors' program and ours on the same test votes (standard F1s), every setting chosen "
-        f"by the folds that come with the splits ({scoring.replace('_f1', '-F1')}).\n",
+        "The authors' program and ours on the same test votes (standard F1s); nu, kappa and the "
+        "time are chosen by the folds that come with the splits, by each of three criteria. Which "
+        f"criterion is judged ({judged}) was settled with these test votes in sight.\n",
         markdown(header, rows),
         "The last two columns are the paper's own F1s of our predictions by the threshold rule.\n",
     ]
