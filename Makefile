@@ -14,7 +14,7 @@ unexport ISPLITLBI_BACKEND NUMBA_DISABLE_JIT
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test lint bench clean
+.PHONY: help setup demo test browser lint bench clean
 
 help:  ## say what there is
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' \
@@ -22,13 +22,26 @@ help:  ## say what there is
 
 setup: $(VENV)/.ready-dev  ## install everything a developer needs into .venv
 
-demo: $(VENV)/.ready-core  ## simulate a study, fit it, print what was found
-	$(BIN)/isplitlbi demo
+demo: $(VENV)/.ready-report  ## simulate a study, fit it, print what was found, write the report
+	$(BIN)/isplitlbi demo --report demo-report.html --force
 
-test: $(VENV)/.ready-test  ## all tests with coverage, then the backend tests without compilation
+test: $(VENV)/.ready-test browser  ## all tests with coverage, then the backend tests without compilation
 	$(BIN)/python -m pytest -n auto --maxprocesses $(MAX_PROCESSES) --cov --cov-report=term
 	ISPLITLBI_BACKEND=numpy $(BIN)/python -m pytest -m backend -q \
 		-n auto --maxprocesses $(MAX_PROCESSES)
+
+# The tests of the report drive Chromium. Where it is missing and may be installed, it is; otherwise
+# they are skipped and say so.
+browser:
+	@for name in chromium chromium-browser google-chrome; do \
+		command -v $$name >/dev/null && exit 0; \
+	done; \
+	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+		echo "Installing Chromium for the tests of the report."; \
+		apt-get update -qq && DEBIAN_FRONTEND=noninteractive \
+			apt-get install -y -qq --no-install-recommends chromium >/dev/null && exit 0; \
+	fi; \
+	echo "There is no Chromium; tests in a browser are skipped (Debian: apt-get install chromium)."
 
 lint: $(VENV)/.ready-lint  ## ruff (lint and format) and mypy
 	$(BIN)/ruff check .
@@ -60,7 +73,7 @@ $(VENV)/.ready-core: $(VENV)/.created pyproject.toml
 
 $(VENV)/.ready-dev: $(VENV)/.created pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
-	@touch $(foreach set,core test lint bench dev,$(VENV)/.ready-$(set))
+	@touch $(foreach set,core report test lint bench dev,$(VENV)/.ready-$(set))
 
 $(VENV)/.ready-%: $(VENV)/.created pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[$*]'

@@ -34,7 +34,7 @@ def model(study):
 EVERY = {
     "path": plots.path,
     "cross-validation": plots.cross_validation,
-    "ladder": lambda model, axes=None: plots.consensus_ladder(model, axes, n_bootstrap=10),
+    "ladder": plots.consensus_ladder,
     "user": lambda model, axes=None: plots.user_against_consensus(model, model.users_[0], axes),
     "deviations": plots.deviations,
     "distances": plots.distances,
@@ -89,7 +89,7 @@ def test_a_given_time_has_no_cross_validation_to_draw(study):
 
 
 def test_the_ladder_names_every_item_from_the_best_down(model):
-    axes = plots.consensus_ladder(model, n_bootstrap=10)
+    axes = plots.consensus_ladder(model)
     labels = [label.get_text() for label in axes.get_yticklabels()]
     assert labels == model.ranking().items.tolist()
     assert axes.get_ylim()[0] > axes.get_ylim()[1]

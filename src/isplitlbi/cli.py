@@ -440,8 +440,8 @@ def simulate(
             {"user": votes.users, "abnormal": study.truth.abnormal, "kind": study.truth.kind}
         )
     for name in tables:
-        if name != "-" and Path(name).exists() and not force:
-            raise ValueError(f"{name} exists already; choose another name or use --force.")
+        if name != "-":
+            _refuse_existing_file(Path(name), force)
     for name, table in tables.items():
         if name == "-":
             emit(table, Format.csv)
@@ -600,10 +600,30 @@ def recommend(
 
 
 @app.command()
+def report(
+    model: Model,
+    output: Annotated[Path, typer.Option("--output", "-o", help="HTML file to write.")],
+    title: Annotated[str | None, typer.Option(help="Heading of the report.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
+    threads: Threads = None,
+    quiet: Quiet = False,
+) -> None:
+    """Write all of it into one HTML file to open, send and present; it needs no network."""
+    _refuse_existing_file(output, force)
+    fitted = _load(model)
+    fitted.n_jobs = threads
+    _write_report(fitted, output, title, quiet)
+
+
+@app.command()
 def demo(
     seed: Seed = 0,
     users: Annotated[int, typer.Option(min=2, help="Number of users.")] = 50,
     items: Annotated[int, typer.Option(min=2, help="Number of items.")] = 20,
+    output: Annotated[
+        Path | None, typer.Option("--report", help="Also write the report, to this HTML file.")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing report.")] = False,
     threads: Threads = None,
     quiet: Quiet = False,
 ) -> None:
@@ -616,6 +636,8 @@ def demo(
     from isplitlbi.solvers import fit_consensus
 
     listen_to_remarks(quiet)
+    if output is not None:
+        _refuse_existing_file(output, force)
     console = standard_output()
     votes, truth = draw(n_users=users, n_items=items, random_state=seed)
     training, held_out = votes.split_within_user(0.2, rng=seed)
@@ -644,9 +666,26 @@ def demo(
         f"\nFitted in {seconds:.1f} s: {model.n_folds} folds and the final path, "
         f"{model.path_.n_steps} steps of it; stopped at t = {model.time_:.3g}."
     )
+    if output is not None:
+        _write_report(model, output, "The simulated study of isplitlbi demo", quiet)
 
 
 # --- in and out ----------------------------------------------------------------------------
+
+
+def _refuse_existing_file(file: Path, force: bool) -> None:
+    if file.is_dir():
+        raise ValueError(f"{file} is a folder; name a file in it.")
+    if file.exists() and not force:
+        raise ValueError(f"{file} exists already; choose another name or use --force.")
+
+
+def _write_report(model: ISplitLBI, file: Path, title: str | None, quiet: bool) -> None:
+    from isplitlbi.report import TITLE, write_report
+
+    with progress_bar("Report", quiet) as progress:
+        write_report(model, file, title=TITLE if title is None else title, progress=progress)
+    print(f"Report: {file} ({file.stat().st_size / 1e6:.1f} MB). Open it in a browser.")
 
 
 def _load(folder: Path) -> ISplitLBI:

@@ -14,13 +14,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from isplitlbi import ranking as rankings
 from isplitlbi.abnormal import (
+    N_BOOTSTRAP,
     Abnormality,
     Effect,
     TellingVote,
     check_fdr,
     find_abnormal,
     find_effect,
-    telling_votes,
+    find_telling_votes,
 )
 from isplitlbi.comparisons import Comparisons, InvalidVotes
 from isplitlbi.contract import MarginClassifier, as_votes, check_choice
@@ -44,6 +45,7 @@ from isplitlbi.solvers import (
     Reporter,
     Scheme,
     available_threads,
+    bootstrap_consensus,
     default_times,
     fingerprint,
     follow,
@@ -232,6 +234,7 @@ class ISplitLBI(MarginClassifier):
         self.entry_times_ = path.entry_times
         self.left_consensus_ = self.users_[path.support_at(stop)].tolist()
         self._abnormality: dict[float, Abnormality] = {}
+        self._drawn: Floats | None = None
         return self
 
     def _cross_validate(
@@ -359,6 +362,26 @@ class ISplitLBI(MarginClassifier):
             everywhere if index < 0 else self.parameters_.compared_by(index),
         )
 
+    def consensus_intervals(self) -> tuple[Floats, Floats]:
+        """Return between what scores of the consensus lie, in 95 % of draws of other users.
+
+        Users are drawn anew with replacement. The spread is that of the plain maximum likelihood,
+        put around the scores of the path.
+        """
+        check_is_fitted(self)
+        drawn = self._drawn_anew()[:, :-1]
+        low, high = np.quantile(drawn - np.median(drawn, axis=0), (0.025, 0.975), axis=0)
+        return self.consensus_ + low, self.consensus_ + high
+
+    def _drawn_anew(self) -> Floats:
+        """Return the consensus of many other draws of users; found on first use."""
+        if self._drawn is None:
+            seed = self.random_state or 0
+            self._drawn = bootstrap_consensus(
+                self.votes_, self.link_, N_BOOTSTRAP, seed, self.delta
+            )
+        return self._drawn
+
     def relation(self, a: Any, b: Any, user: Any = None) -> Relation:
         """Say how item a stands to item b for a user: better, tied or worse."""
         first, second = self._known_items([a, b])
@@ -417,7 +440,12 @@ class ISplitLBI(MarginClassifier):
         index = self._user_index(user)
         if index < 0:
             raise InvalidVotes(f"user {show(user)} has no votes in this model.")
-        return telling_votes(self.votes_, self.link_, self.abnormality().consensus, index, most)
+        own = self.votes_.subset(self.votes_.user == index)
+        found = find_telling_votes(own, self.link_, self.abnormality().consensus, most)
+        return [
+            TellingVote(self.items_[left], self.items_[right], *vote)
+            for _, left, right, *vote in zip(*(column.tolist() for column in found), strict=True)
+        ]
 
     def effect_of_leaving_out(
         self, kinds: Sequence[str] | None = None, fdr: float | None = None
@@ -438,7 +466,7 @@ class ISplitLBI(MarginClassifier):
             self.link_,
             found.flagged & of_kind,
             delta=self.delta,
-            seed=self.random_state or 0,
+            drawn=self._drawn_anew(),
         )
 
     def distance_to_consensus(self) -> Floats:

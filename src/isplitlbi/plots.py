@@ -95,29 +95,22 @@ def cross_validation(
     return axes
 
 
-def consensus_ladder(model: ISplitLBI, axes: Axes | None = None, n_bootstrap: int = 200) -> Axes:
+def consensus_ladder(model: ISplitLBI, axes: Axes | None = None) -> Axes:
     """Draw the consensus scores, best on top: tiers as bands, intervals by drawing users anew.
 
     The bar at the bottom is as long as the threshold: items that are no further apart tie.
     """
-    from isplitlbi.solvers import bootstrap_consensus
-
     ranking = model.ranking()
     n_items = len(ranking.items)
     axes = _axes(axes, (6, min(2.0 + 0.22 * n_items, 14.0)))
-    drawn = bootstrap_consensus(
-        model.votes_, model.link_, n_bootstrap, model.random_state or 0, model.delta
-    )[:, :-1]
-    # The bootstrap is of the plain maximum likelihood; its spread is put around the path's scores.
-    drawn = drawn - np.median(drawn, axis=0)
-    low, high = np.quantile(drawn, (0.025, 0.975), axis=0)
+    low, high = model.consensus_intervals()
     order = np.argsort(-model.consensus_, kind="stable")
     place = np.arange(n_items)
     for tier in np.unique(ranking.tier):
         rows = place[ranking.tier == tier]
         if tier % 2:
             axes.axhspan(rows[0] - 0.5, rows[-1] + 0.5, color=BAND, lw=0, zorder=0)
-    errors = np.abs(np.stack([low[order], high[order]]))
+    errors = np.abs(np.stack([low[order], high[order]]) - ranking.scores)
     axes.errorbar(
         ranking.scores, place, xerr=errors, fmt="o", ms=4, color=INK, ecolor=PALE, elinewidth=2
     )

@@ -34,7 +34,7 @@ from isplitlbi.tables import ranking_table, users_table
 
 FORMAT, FORMAT_VERSION = "isplitlbi model", 2
 
-# Bytes of snapshots beyond which only the one at the chosen time is stored.
+# Bytes of snapshots; where there would be more, fewer times of the path are stored.
 MOST_SNAPSHOTS = 256e6
 
 _IDS, _COLUMNS, _OPTIONAL = (
@@ -181,9 +181,14 @@ def _name_of(scheme: Scheme) -> str:
 
 
 def _small_enough(path: RegularizationPath, time: float) -> RegularizationPath:
-    if path.deviation.nbytes + path.sparse.nbytes <= MOST_SNAPSHOTS:
+    """Thin out the snapshots until they fit; the one at the chosen time is always kept."""
+    size = path.deviation.nbytes + path.sparse.nbytes
+    if size <= MOST_SNAPSHOTS:
         return path
-    at = np.flatnonzero(path.times == time)
+    n_times = len(path.times)
+    n_kept = max(int(n_times * MOST_SNAPSHOTS / size) - 1, 0)
+    evenly = np.linspace(0, n_times - 1, n_kept).round()
+    at = np.union1d(evenly, np.flatnonzero(path.times == time)).astype(np.intp)
     return replace(
         path,
         times=path.times[at],

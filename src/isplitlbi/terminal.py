@@ -121,8 +121,8 @@ def print_summary(console: Console, model: ISplitLBI, folder: Path, seconds: flo
     )
     print_tiers(console, model, most=6)
     console.print(f"Written to {folder}. Go on with:", markup=False)
-    for command in ("rank", "abnormal"):
-        console.print(f"  isplitlbi {command} {folder}", markup=False)
+    for command in (f"rank {folder}", f"abnormal {folder}", f"report {folder} -o report.html"):
+        console.print(f"  isplitlbi {command}", markup=False)
 
 
 def print_tiers(

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from isplitlbi.abnormal.ballots import TellingVote, telling_votes
-from isplitlbi.abnormal.effect import Effect, find_effect
+from isplitlbi.abnormal.ballots import TellingVote, find_telling_votes
+from isplitlbi.abnormal.effect import N_BOOTSTRAP, Effect, find_effect
 from isplitlbi.abnormal.flags import find_flags
 from isplitlbi.abnormal.kinds import KINDS, UNTRUSTWORTHY, find_kinds
 from isplitlbi.comparisons import Comparisons
@@ -22,6 +22,7 @@ from isplitlbi.links import Link
 
 __all__ = [
     "KINDS",
+    "N_BOOTSTRAP",
     "UNTRUSTWORTHY",
     "Abnormality",
     "Effect",
@@ -29,7 +30,7 @@ __all__ = [
     "check_fdr",
     "find_abnormal",
     "find_effect",
-    "telling_votes",
+    "find_telling_votes",
 ]
 
 Floats = NDArray[np.float64]

@@ -70,24 +70,36 @@ class TellingVote(NamedTuple):
     probability: float
 
 
-def telling_votes(
-    votes: Comparisons, link: Link, consensus: Floats, user: int, most: int = 10
-) -> list[TellingVote]:
-    """Return the votes of one user that the consensus least expected, the least likely first."""
-    ballots = Ballots.of(votes.subset(votes.user == user))
+class TellingVotes(NamedTuple):
+    """The same of many users, user after user, by index."""
+
+    user: Integers
+    left: Integers
+    right: Integers
+    outcome: NDArray[np.int64]
+    times: NDArray[np.int64]
+    probability: Floats
+
+
+def find_telling_votes(
+    votes: Comparisons, link: Link, consensus: Floats, most: int = 10
+) -> TellingVotes:
+    """Return the votes of every user that the consensus least expected, the least likely first."""
+    ballots = Ballots.of(votes)
     chance = np.exp(link.log_probabilities(ballots.margin(consensus), consensus[-1]))
-    row, column = np.nonzero(ballots.counts)
-    order = np.argsort(chance[row, column], kind="stable")[:most]
-    return [
-        TellingVote(
-            votes.items[ballots.left[ballot]],
-            votes.items[ballots.right[ballot]],
-            1 - int(said),
-            int(ballots.counts[ballot, said]),
-            float(chance[ballot, said]),
-        )
-        for ballot, said in zip(row[order], column[order], strict=True)
-    ]
+    ballot, said = np.nonzero(ballots.counts)
+    order = np.lexsort((chance[ballot, said], ballots.user[ballot]))
+    user = ballots.user[ballot[order]]
+    place = np.arange(len(user)) - np.searchsorted(user, user)  # among the votes of its user
+    ballot, said = ballot[order][place < most], said[order][place < most]
+    return TellingVotes(
+        ballots.user[ballot],
+        ballots.left[ballot],
+        ballots.right[ballot],
+        1 - said,
+        ballots.counts[ballot, said],
+        chance[ballot, said],
+    )
 
 
 class Expectation(NamedTuple):

@@ -88,14 +88,19 @@ def find_effect(
     delta: float = 1e-3,
     n_bootstrap: int = N_BOOTSTRAP,
     seed: int = 0,
+    drawn: Floats | None = None,
 ) -> Effect:
-    """Fit the consensus with everybody and without some users, by maximum likelihood."""
+    """Fit the consensus with everybody and without some users, by maximum likelihood.
+
+    ``drawn`` are the consensuses of other draws of users, where they are known already.
+    """
     kept = ~left_out[votes.user]
     if not kept.any():
         raise InvalidVotes("nobody would be left to make a consensus; leave out fewer users.")
     everybody = fit_consensus(votes, link, delta)
     others = fit_consensus(votes.subset(kept), link, delta) if left_out.any() else everybody
-    drawn = bootstrap_consensus(votes, link, n_bootstrap, seed, delta)
+    if drawn is None:
+        drawn = bootstrap_consensus(votes, link, n_bootstrap, seed, delta)
     ranks = np.stack([_ranks(scores) for scores in drawn[:, :-1]])
     low, high = np.quantile(ranks, INTERVAL, axis=0, method="nearest")
     order = np.argsort(-everybody[:-1], kind="stable")

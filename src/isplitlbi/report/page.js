@@ -1,0 +1,566 @@
+"use strict";
+// What moves on the page: the slider along the path, the user picker, the table of users, two charts.
+// Ids come from strangers. They reach the page as text only (textContent, never markup), and charts
+// through `plain`, because plotly reads a little markup of its own.
+(async () => {
+  const find = (id) => document.getElementById(id);
+  const study = JSON.parse(find("study").textContent);
+  const { items, users, kinds, curves } = study;
+  const nUsers = users.user.length;
+
+  // --- arrays and texts ----------------------------------------------------------------------
+
+  const ARRAYS = { f4: Float32Array, f8: Float64Array, i2: Int16Array, i4: Int32Array, u4: Uint32Array };
+
+  function inflated(base64) {
+    const raw = Uint8Array.from(atob(base64), (sign) => sign.charCodeAt(0));
+    return new Response(new Blob([raw]).stream().pipeThrough(new DecompressionStream("deflate")));
+  }
+
+  const unpack = async ({ type, bytes }) => new ARRAYS[type](await inflated(bytes).arrayBuffer());
+
+  async function unpackAll(record) {
+    const entries = Object.entries(record).map(async ([name, value]) => [name, value?.bytes ? await unpack(value) : value]);
+    return Object.fromEntries(await Promise.all(entries));
+  }
+
+  /** An id as it can be seen: control characters spelled out, and not longer than `most`. */
+  function shown(id, most = 80) {
+    const text = String(id).replace(/[\u0000-\u001f\u007f-\u009f]/g, (sign) => "\\x" + sign.charCodeAt(0).toString(16).padStart(2, "0"));
+    return text.length <= most ? text : [...text.slice(0, most)].join("").trimEnd() + "…";
+  }
+
+  /** The same for plotly, to which < and & mean something. Marks keep its direction to itself. */
+  const plain = (id) => "\u2068" + shown(id, 40).replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;") + "\u2069";
+
+  const number = (value, digits = 2) => (value === null ? "–" : value.toFixed(digits));
+  const small = (value) => (value === null ? "–" : value < 0.001 ? value.toExponential(0) : value.toFixed(3));
+  const percent = (share) => (share < 0.01 ? "less than 1 %" : `${Math.round(100 * share)} %`);
+  const counted = (n, unit) => `${n.toLocaleString("en")} ${unit}${n === 1 ? "" : "s"}`;
+  const nameOf = (kind) => (kind < 0 ? "" : kinds[kind].name);
+
+  /** An element with attributes and children; texts are set as text. */
+  function make(tag, attributes = {}, ...children) {
+    const element = document.createElement(tag);
+    for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
+    element.append(...children);
+    return element;
+  }
+
+  function idElement(id) {
+    const element = make("bdi", {}, shown(id));
+    if (String(id).length > 80) element.title = String(id).slice(0, 1000);
+    return element;
+  }
+
+  // The charting library, which the page's policy knows by its hash.
+  document.head.append(make("script", {}, await inflated(find("charts").textContent).text()));
+
+  // --- everybody's ranking at any time of the path -------------------------------------------
+
+  const path = await unpackAll(study.path);
+  const telling = await unpackAll(study.telling);
+  const width = items.length + 1;
+  const nDetailed = path.start.length - 1;
+  const nSlots = path.coordinate.length;
+  for (let place = nSlots; place < path.differences.length; place++) path.differences[place] += path.differences[place - nSlots];
+
+  /** What a user adds to the consensus at a position of the slider, slot by slot. */
+  function deviation(user, position) {
+    const [begin, end] = [path.start[user], path.start[user + 1]];
+    if (position === path.chosen) return path.at_chosen.subarray(begin, end);
+    let after = path.kept.findIndex((kept) => kept >= position);
+    if (after < 0) after = path.kept.length - 1;
+    const before = Math.max(after - 1, 0);
+    const [from, to] = [path.times[path.kept[before]], path.times[path.kept[after]]];
+    const share = to > from ? (path.times[position] - from) / (to - from) : 1;
+    const own = new Float64Array(end - begin);
+    for (let slot = begin; slot < end; slot++)
+      own[slot - begin] = path.step * ((1 - share) * path.differences[before * nSlots + slot] + share * path.differences[after * nSlots + slot]);
+    return own;
+  }
+
+  const consensusAt = (position) => path.consensus.subarray(position * width, (position + 1) * width);
+
+  /** Scores, the threshold last, and which items were compared. */
+  function ownAt(user, position) {
+    const own = Float64Array.from(consensusAt(position));
+    const compared = new Uint8Array(width);
+    const added = deviation(user, position);
+    for (let place = 0; place < added.length; place++) {
+      const coordinate = path.coordinate[path.start[user] + place];
+      own[coordinate] += added[place];
+      compared[coordinate] = 1;
+    }
+    return { own, compared };
+  }
+
+  function distance(user, position) {
+    const added = deviation(user, position);
+    let square = 0;
+    for (let place = 0; place < added.length - 1; place++) square += added[place] ** 2; // the last is the threshold
+    return Math.sqrt(square);
+  }
+
+  /** Items from best to worst; a tier starts at its best item and takes in all that tie with it. */
+  function ranked(own) {
+    const order = Array.from(items.keys()).sort((a, b) => own[b] - own[a] || a - b);
+    let [tier, best] = [0, Infinity];
+    const tiers = order.map((item) => {
+      if (best - own[item] > own[width - 1]) [tier, best] = [tier + 1, own[item]];
+      return tier;
+    });
+    return { order, tiers };
+  }
+
+  // --- what is looked at now -----------------------------------------------------------------
+
+  const state = { position: path.chosen, user: 0, scoring: "log_loss" };
+  const hasLeft = (user, time) => users.entry_time[user] !== null && users.entry_time[user] <= time;
+
+  // --- charts --------------------------------------------------------------------------------
+
+  const coarse = matchMedia("(pointer: coarse)").matches;
+  const dark = matchMedia("screen and (prefers-color-scheme: dark)");
+  const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+
+  /** A kind's colour, lighter on a dark page. */
+  function kindColour(kind) {
+    if (kind < 0) return dark.matches ? "#7a8593" : "#9aa5b2";
+    const channels = [1, 3, 5].map((place) => parseInt(kinds[kind].colour.slice(place, place + 2), 16));
+    return `rgb(${channels.map((channel) => Math.round(dark.matches ? 0.55 * channel + 0.45 * 255 : channel)).join()})`;
+  }
+
+  function line(time, look) {
+    return { type: "line", x0: time, x1: time, yref: "paper", y0: 0, y1: 1, line: { width: 1.5, ...look } };
+  }
+  const timeLines = () => [
+    line(path.times[path.chosen], { color: colour("--soft"), dash: "dash" }),
+    line(path.times[state.position], { color: colour("--accent") }),
+  ];
+
+  function layout(yTitle, shapes) {
+    const axis = { gridcolor: colour("--line"), linecolor: colour("--line"), zeroline: false, automargin: true };
+    return {
+      font: { color: colour("--ink"), family: getComputedStyle(document.body).fontFamily, size: 13 },
+      paper_bgcolor: "transparent", plot_bgcolor: "transparent",
+      margin: { l: 50, r: 12, t: 10, b: 45 },
+      xaxis: { ...axis, type: "log", title: { text: "time on the path" } },
+      yaxis: { ...axis, title: { text: yTitle } },
+      legend: { orientation: "h", y: 1.02, yanchor: "bottom", x: 0 },
+      hovermode: "closest", hoverlabel: { bgcolor: colour("--paper"), bordercolor: colour("--line"), font: { color: colour("--ink") } },
+      dragmode: coarse ? false : "zoom", // a finger scrolls the page
+      shapes,
+    };
+  }
+  const config = { responsive: true, displaylogo: false, displayModeBar: coarse ? false : "hover", modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"] };
+
+  // Lines of at most so many users; the others are drawn as a band.
+  const MOST_LINES = 400;
+  const lined = Array.from({ length: nDetailed }, (_, user) => user)
+    .sort((a, b) => users.abnormal[b] - users.abnormal[a] || a - b)
+    .slice(0, MOST_LINES);
+  const keptTimes = path.kept.map((position) => path.times[position]);
+  const heights = new Map();
+
+  function heightsOf(user) {
+    if (!heights.has(user)) heights.set(user, path.kept.map((position) => distance(user, position)));
+    return heights.get(user);
+  }
+
+  function hover(user) {
+    const kind = nameOf(users.kind[user]) || "not abnormal";
+    return `${plain(users.user[user])}<br>${kind}, ${counted(users.votes[user], "vote")}`;
+  }
+
+  /** The lines of users of one kind as one trace, with gaps between them. */
+  function kindTrace(kind) {
+    const trace = { x: [], y: [], hovertext: [], customdata: [], mode: "lines", hoverinfo: "text", line: { color: kindColour(kind), width: 1.4 } };
+    const members = lined.filter((user) => users.kind[user] === kind);
+    for (const user of members) {
+      trace.x.push(...keptTimes, null);
+      trace.y.push(...heightsOf(user), null);
+      trace.hovertext.push(...keptTimes.map(() => hover(user)), "");
+      trace.customdata.push(...keptTimes.map(() => user), null);
+    }
+    trace.opacity = kind < 0 ? 0.65 : 1;
+    return trace;
+  }
+
+  /** A ring where each of them leaves the consensus. */
+  function entryTrace(kind) {
+    const [first, last] = [path.times[0], path.times[path.times.length - 1]];
+    const members = lined.filter((user) => users.kind[user] === kind && users.entry_time[user] >= first && hasLeft(user, last));
+    return {
+      x: members.map((user) => users.entry_time[user]), y: members.map((user) => between(keptTimes, heightsOf(user), users.entry_time[user])),
+      customdata: members, hovertext: members.map((user) => `${hover(user)}<br>leaves the consensus`), hoverinfo: "text",
+      mode: "markers", marker: { size: 7, color: colour("--paper"), line: { color: kindColour(kind), width: 1.5 } },
+    };
+  }
+
+  function between(xs, ys, x) {
+    const after = Math.max(xs.findIndex((each) => each >= x), 1);
+    if (xs.length < 2) return ys[0];
+    const share = (x - xs[after - 1]) / (xs[after] - xs[after - 1]);
+    return ys[after - 1] + share * (ys[after] - ys[after - 1]);
+  }
+
+  /** Everybody who has no line of their own: the middle 80 % of them. */
+  function bandTraces() {
+    const rest = nDetailed - lined.length;
+    if (rest <= 0) return [];
+    const own = new Set(lined);
+    const others = Array.from({ length: nDetailed }, (_, user) => user).filter((user) => !own.has(user));
+    const quantiles = path.kept.map((position) => {
+      const sorted = Float64Array.from(others, (user) => distance(user, position)).sort();
+      return [0.1, 0.5, 0.9].map((share) => sorted[Math.min(Math.floor(share * sorted.length), sorted.length - 1)]);
+    });
+    const trace = (which, more) => ({ x: keptTimes, y: quantiles.map((row) => row[which]), mode: "lines", hoverinfo: "skip", line: { color: kindColour(-1), width: 0 }, ...more });
+    return [
+      trace(0, {}),
+      trace(2, { fill: "tonexty", fillcolor: "rgba(128,140,155,0.3)" }),
+      trace(1, { line: { color: kindColour(-1), width: 1.5, dash: "dot" } }),
+    ];
+  }
+
+  function pickedTrace() {
+    return {
+      x: keptTimes, y: heightsOf(state.user), mode: "lines", line: { color: colour("--ink"), width: 3.5 }, opacity: 0.85,
+      hovertext: hover(state.user), hoverinfo: "text",
+    };
+  }
+
+  function showLegend(present) {
+    const count = (kind) => users.kind.filter((each) => each === kind).length.toLocaleString("en");
+    const rest = nDetailed - lined.length;
+    find("path-legend").replaceChildren(
+      ...present.map((kind) => make("li", {}, swatch(kind), `${nameOf(kind) || "not abnormal"} (${count(kind)})`)),
+      ...(rest > 0 ? [make("li", {}, `grey band: the middle 80 % of ${rest.toLocaleString("en")} users without a line`)] : []),
+    );
+  }
+
+  let pickedPlace = 0;
+  let drawing = Promise.resolve();
+
+  function drawPath() {
+    const present = [-1, ...kinds.keys()].filter((kind) => lined.some((user) => users.kind[user] === kind));
+    const traces = [...bandTraces(), ...present.map(kindTrace), ...present.map(entryTrace), pickedTrace()];
+    pickedPlace = traces.length - 1;
+    const look = { ...layout("distance to the consensus", timeLines()), showlegend: false };
+    drawing = Plotly.react(find("path-chart"), traces, look, config);
+    showLegend(present);
+    find("path-caption").textContent =
+      "A line is a user, the thick one the user picked below; a ring is where a user leaves the consensus; dashed, the chosen time. Click a line to pick its user." +
+      (nDetailed < nUsers ? ` This file holds the rankings of ${nDetailed.toLocaleString("en")} of ${nUsers.toLocaleString("en")} users, those who leave first.` : "");
+  }
+
+  function drawCurves() {
+    if (!curves) return;
+    const estimates = [["dense", "with every deviation", "#2b7bc9"], ["sparse", "only of those who left", "#d9762b"]];
+    const traces = estimates.flatMap(([estimate, name, ink]) => {
+      const { mean, spread } = curves[`${state.scoring} ${estimate}`];
+      const shared = { x: curves.times, mode: "lines", legendgroup: estimate };
+      return [
+        { ...shared, y: mean.map((value, place) => value - spread[place]), line: { width: 0 }, showlegend: false, hoverinfo: "skip" },
+        { ...shared, y: mean.map((value, place) => value + spread[place]), line: { width: 0 }, showlegend: false, hoverinfo: "skip", fill: "tonexty", fillcolor: ink + "2e" },
+        { ...shared, y: mean, name, line: { color: ink, width: 2 }, hovertemplate: "%{y:.4f} at t = %{x:.3g}<extra></extra>" },
+      ];
+    });
+    const name = find("scoring").selectedOptions[0].textContent;
+    Plotly.react(find("curves-chart"), traces, layout(`held-out ${name}`, [line(curves.time, { color: colour("--soft"), dash: "dash" })]), config);
+    const at = curves.times.reduce((best, time, place) => (Math.abs(time - curves.time) < Math.abs(curves.times[best] - curves.time) ? place : best), 0);
+    const { mean, spread } = curves[`${state.scoring} dense`];
+    find("curves-caption").textContent = `At the chosen time (dashed), ${name} is ${mean[at].toFixed(3)}, give or take ${spread[at].toFixed(3)}.`;
+  }
+
+  // --- the slider ----------------------------------------------------------------------------
+
+  function showTime() {
+    const time = path.times[state.position];
+    const out = Array.from(users.user.keys()).filter((user) => hasLeft(user, time));
+    const at = state.position === path.chosen ? ", the chosen time" : "";
+    const told = `At t = ${Number(time.toPrecision(3))}${at}: ${out.length.toLocaleString("en")} of ${counted(nUsers, "user")} ${out.length === 1 ? "has" : "have"} left the consensus.`;
+    find("time").value = state.position;
+    find("time").setAttribute("aria-valuetext", told);
+    find("time-told").textContent = told;
+    find("time-chosen").disabled = state.position === path.chosen;
+    const latest = out.slice(-12).reverse(); // users stand in order of leaving
+    find("leavers").replaceChildren(
+      ...(latest.length ? [out.length > latest.length ? "The latest to leave: " : "Outside, the latest first: "] : []),
+      ...latest.flatMap((user) => [pickButton(user), " "]),
+    );
+    if (find("path-chart").data) Plotly.relayout(find("path-chart"), { shapes: timeLines() });
+  }
+
+  function pickButton(user) {
+    const button = make("button", { type: "button", class: "pick" }, swatch(users.kind[user]), idElement(users.user[user]));
+    button.addEventListener("click", () => pick(user, true));
+    return button;
+  }
+
+  function swatch(kind) {
+    const square = make("span", { class: "swatch", "aria-hidden": "true" });
+    square.style.backgroundColor = kindColour(kind);
+    return square;
+  }
+
+  // --- one user ------------------------------------------------------------------------------
+
+  const MOST_OPTIONS = 200;
+
+  function showOptions() {
+    const wanted = find("search").value.trim().toLowerCase();
+    const found = [];
+    let matches = 0;
+    for (let user = 0; user < nUsers; user++) {
+      const text = `${users.user[user]} ${nameOf(users.kind[user])}`.toLowerCase();
+      if (!text.includes(wanted)) continue;
+      matches++;
+      if (found.length < MOST_OPTIONS) found.push(user);
+    }
+    find("pick").replaceChildren(
+      ...found.map((user) => {
+        const kind = nameOf(users.kind[user]);
+        const option = make("option", { value: user }, `\u2068${shown(users.user[user], 40)}\u2069${kind ? ` – ${kind}` : ""}`);
+        option.selected = user === state.user;
+        return option;
+      }),
+    );
+    find("pick-told").textContent =
+      matches > found.length ? `${found.length} of ${counted(matches, "user")} listed; search to narrow them down.` : `${counted(matches, "user")} found.`;
+  }
+
+  function tieWords(share) {
+    const common = study.consensus_tie_share;
+    const ratio = (share + 1e-9) / (common + 1e-9);
+    const ready = ratio > 1.5 ? "much readier than the consensus to call a tie" : ratio > 1.15 ? "readier than the consensus to call a tie"
+      : ratio < 0.5 ? "hardly ever calls a tie" : ratio < 0.87 ? "less ready than the consensus to call a tie" : "calls ties about as readily as the consensus";
+    return `${ready}: two equally good items are a tie in ${percent(share)} of votes (consensus: ${percent(common)})`;
+  }
+
+  function qualityWords(quality) {
+    if (quality === null) return "unknown: no votes";
+    const word = quality > 0.8 ? "careful" : quality > 0.5 ? "mostly careful" : quality > 0.2 ? "doubtful" : "votes hardly depend on the items";
+    return `${quality.toFixed(2)} of 1, ${word}`;
+  }
+
+  function fact(name, value) {
+    return make("div", {}, make("dt", {}, name), make("dd", {}, value));
+  }
+
+  function showUser() {
+    const user = state.user;
+    const kind = users.kind[user];
+    find("who-name").textContent = shown(users.user[user], 200);
+    find("who-kind").replaceChildren(swatch(kind), nameOf(kind) || "not abnormal");
+    const why = users.explanation[user] ?? "";
+    find("who-explanation").textContent = why && `${why[0].toUpperCase()}${why.slice(1)}.`;
+    const entry = users.entry_time[user];
+    const sure = users.q_value[user] === null ? "nothing can be said" : `q = ${small(users.q_value[user])} (p = ${small(users.p_value[user])})`;
+    find("who-facts").replaceChildren(
+      fact("Votes", users.votes[user].toLocaleString("en")),
+      fact("Left the consensus", entry === null ? "never" : `as number ${user + 1}, at t = ${Number(entry.toPrecision(3))}`),
+      fact("Distance to the consensus", number(users.distance[user])),
+      fact("Abnormal by chance?", sure),
+      fact("Quality", qualityWords(users.quality[user])),
+      make("div", { class: "whole" }, make("dt", {}, "Ties"), make("dd", {}, tieWords(users.tie_share[user]))),
+    );
+    showOwnRanking();
+    const first = telling.start[user];
+    find("telling").replaceChildren(
+      ...Array.from({ length: telling.start[user + 1] - first }, (_, place) => {
+        const vote = first + place;
+        const [left, right] = [items[telling.left[vote]], items[telling.right[vote]]];
+        const [winner, loser] = telling.outcome[vote] < 0 ? [right, left] : [left, right];
+        const says = telling.outcome[vote] === 0 ? " ties with " : " beats ";
+        const times = telling.times[vote] > 1 ? `, said ${telling.times[vote]} times` : "";
+        return make("li", {}, idElement(winner), says, idElement(loser), `${times}; the consensus gave that ${percent(telling.probability[vote])}.`);
+      }),
+    );
+  }
+
+  function showOwnRanking() {
+    const body = find("own").tBodies[0];
+    if (state.user >= nDetailed) {
+      body.replaceChildren(make("tr", {}, make("td", { colspan: 5 }, "This file is too large to hold this user's ranking; the command isplitlbi rank shows it.")));
+      return;
+    }
+    const { own, compared } = ownAt(state.user, state.position);
+    const common = consensusAt(state.position);
+    const { order, tiers } = ranked(own);
+    const place = new Uint32Array(items.length);
+    ranked(common).order.forEach((item, rank) => (place[item] = rank));
+    const scores = [...own.subarray(0, -1), ...common.subarray(0, -1)];
+    const [least, most] = scores.reduce(([low, high], score) => [Math.min(low, score), Math.max(high, score)], [Infinity, -Infinity]);
+    const at = (score) => (100 * (score - least)) / (most - least || 1);
+    body.replaceChildren(
+      ...order.map((item, rank) => {
+        const opens = rank === 0 || tiers[rank] !== tiers[rank - 1];
+        const row = make("tr", { class: `${tiers[rank] % 2 ? "odd" : "even"}${opens ? " opens" : ""}${compared[item] ? "" : " absent"}` });
+        const [here, there] = [at(own[item]), at(common[item])];
+        const [bar, ring, dot] = [make("i"), make("s"), make("b")];
+        Object.assign(bar.style, { left: `${Math.min(here, there)}%`, width: `${Math.abs(here - there)}%` });
+        ring.style.left = `${there}%`;
+        dot.style.left = `${here}%`;
+        const moved = place[item] - rank;
+        const movedCell = moved === 0 ? "–" : make("span", { class: moved > 0 ? "up" : "down" }, `${moved > 0 ? "▲" : "▼"} ${Math.abs(moved)}`);
+        row.append(
+          make("td", { class: "tier" }, make("span", opens ? {} : { class: "unseen" }, String(tiers[rank]))),
+          make("th", { scope: "row", class: "name" }, idElement(items[item]), compared[item] ? "" : make("span", { class: "unseen" }, " (never compared)")),
+          make("td", { class: "track", "aria-hidden": "true" }, make("div", {}, bar, ring, dot)),
+          make("td", { class: "number" }, number(own[item])),
+          make("td", { class: "number" }, movedCell),
+        );
+        return row;
+      }),
+    );
+    const time = state.position === path.chosen ? "at the chosen time" : `at t = ${Number(path.times[state.position].toPrecision(3))}`;
+    find("own-title").textContent = `Own ranking, ${time}`;
+  }
+
+  function pick(user, scroll = false) {
+    state.user = user;
+    showUser();
+    if (![...find("pick").options].some((option) => Number(option.value) === user)) {
+      find("search").value = "";
+      showOptions();
+    }
+    const option = [...find("pick").options].find((each) => Number(each.value) === user);
+    if (option) option.selected = true;
+    if (user < nDetailed) drawing.then(() => {
+      const { x, y, hovertext } = pickedTrace();
+      Plotly.restyle(find("path-chart"), { x: [x], y: [y], hovertext: [hovertext] }, [pickedPlace]);
+    });
+    if (scroll) find("user").scrollIntoView();
+  }
+
+  // --- the table -----------------------------------------------------------------------------
+
+  const COLUMNS = [
+    { title: "User", of: (user) => users.user[user], cell: pickButton },
+    { title: "Kind", of: (user) => nameOf(users.kind[user]) || null, cell: (user) => (users.kind[user] < 0 ? "–" : make("span", { class: "kind" }, swatch(users.kind[user]), nameOf(users.kind[user]))) },
+    { title: "Votes", of: (user) => users.votes[user], digits: 0 },
+    { title: "Left at", of: (user) => users.entry_time[user], digits: 3 },
+    { title: "q", of: (user) => users.q_value[user], cell: (user) => small(users.q_value[user]), numeric: true },
+    { title: "Quality", of: (user) => users.quality[user], digits: 2 },
+    { title: "Why", of: (user) => users.explanation[user] ?? null, wide: true },
+  ];
+  const PAGE = 100;
+  const sorting = { column: 3, sign: 1, rows: PAGE };
+
+  function compare(a, b) {
+    if (a === null || b === null) return (a === null) - (b === null) || 0;
+    return sorting.sign * (typeof a === "number" && typeof b === "number" ? a - b : String(a).localeCompare(String(b), "en", { numeric: true }));
+  }
+
+  function chosenUsers() {
+    const [wanted, name] = [find("show-kind").value, find("filter").value.trim().toLowerCase()];
+    const fits = (user) =>
+      (wanted === "everybody" || (wanted === "abnormal" ? users.abnormal[user] : nameOf(users.kind[user]) === wanted)) &&
+      String(users.user[user]).toLowerCase().includes(name);
+    const { of } = COLUMNS[sorting.column];
+    return Array.from(users.user.keys()).filter(fits).sort((a, b) => compare(of(a), of(b)) || a - b);
+  }
+
+  function showTable() {
+    const chosen = chosenUsers();
+    const head = find("users").tHead.rows[0];
+    [...head.cells].forEach((cell, place) => {
+      cell.setAttribute("aria-sort", place !== sorting.column ? "none" : sorting.sign > 0 ? "ascending" : "descending");
+    });
+    find("users").tBodies[0].replaceChildren(
+      ...chosen.slice(0, sorting.rows).map((user) =>
+        make("tr", {}, ...COLUMNS.map((column) => {
+          const value = column.of(user);
+          const content = column.cell ? column.cell(user) : value === null ? "–" : column.digits === undefined ? String(value) : value.toFixed(column.digits);
+          return make("td", { class: classOf(column) }, content);
+        })),
+      ),
+    );
+    find("table-told").textContent = chosen.length > sorting.rows
+      ? `${sorting.rows} of ${counted(chosen.length, "user")} shown; the download has them all.` : `${counted(chosen.length, "user")} shown.`;
+    find("more").hidden = chosen.length <= sorting.rows;
+  }
+
+  const classOf = (column) => [column.digits !== undefined || column.numeric ? "number" : "", column.wide ? "wide" : ""].join(" ").trim();
+
+  function makeHead() {
+    find("users").tHead.rows[0].append(...COLUMNS.map((column, place) => {
+      const button = make("button", { type: "button" }, column.title);
+      button.addEventListener("click", () => {
+        sorting.sign = sorting.column === place ? -sorting.sign : 1;
+        sorting.column = place;
+        showTable();
+      });
+      return make("th", { scope: "col", class: classOf(column) }, button);
+    }));
+  }
+
+  const CSV = ["user", "votes", "entry_time", "distance", "p_value", "q_value", "abnormal", "kind", "quality", "explanation"];
+
+  /** A cell of CSV. A spreadsheet would run an id that begins like a formula: a quote stops it. */
+  function csvCell(value) {
+    if (value === null || value === undefined) return "";
+    const text = typeof value === "string" && /^[=+\-@\t\r]/.test(value) ? `'${value}` : String(value);
+    return /[",\r\n]/.test(text) ? `"${text.replace(/"/g, '""')}"` : text;
+  }
+
+  function download() {
+    const valueOf = (name, user) => (name === "kind" ? nameOf(users.kind[user]) : users[name][user]);
+    const lines = [CSV, ...chosenUsers().map((user) => CSV.map((name) => valueOf(name, user)))].map((row) => row.map(csvCell).join(","));
+    const link = make("a", { download: "users.csv", href: URL.createObjectURL(new Blob([lines.join("\n") + "\n"], { type: "text/csv" })) });
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 10000);
+  }
+
+  // --- events --------------------------------------------------------------------------------
+
+  function moveTo(position) {
+    state.position = position;
+    showTime();
+    showOwnRanking();
+  }
+
+  find("time").addEventListener("input", (event) => moveTo(Number(event.target.value)));
+  find("time-chosen").addEventListener("click", () => moveTo(path.chosen));
+  find("search").addEventListener("input", showOptions);
+  find("search").addEventListener("keydown", (event) => {
+    if (event.key === "Enter" && find("pick").options.length) pick(Number(find("pick").options[0].value));
+  });
+  find("pick").addEventListener("change", (event) => pick(Number(event.target.value)));
+  for (const [id, event] of [["show-kind", "change"], ["filter", "input"]])
+    find(id).addEventListener(event, () => {
+      sorting.rows = PAGE;
+      showTable();
+    });
+  find("more").addEventListener("click", () => {
+    sorting.rows += PAGE;
+    showTable();
+  });
+  find("download").addEventListener("click", download);
+  find("scoring")?.addEventListener("change", (event) => {
+    state.scoring = event.target.value;
+    drawCurves();
+  });
+
+  function drawAll() {
+    drawPath();
+    drawCurves();
+    showTime();
+    showUser();
+    showTable();
+  }
+  dark.addEventListener("change", drawAll);
+  // On paper the page has another width.
+  addEventListener("beforeprint", () => ["path-chart", "curves-chart"].forEach((id) => find(id)?.data && Plotly.relayout(find(id), { width: 680 })));
+  addEventListener("afterprint", () => ["path-chart", "curves-chart"].forEach((id) => find(id)?.data && Plotly.relayout(find(id), { width: null, autosize: true })));
+
+  makeHead();
+  showOptions();
+  drawAll();
+  find("path-chart").on("plotly_click", ({ points }) => {
+    const user = points[0].customdata;
+    if (Number.isInteger(user)) pick(user, true);
+  });
+  document.documentElement.dataset.ready = "yes";
+})();
