@@ -13,7 +13,9 @@
   const ARRAYS = { f4: Float32Array, f8: Float64Array, i2: Int16Array, i4: Int32Array, u4: Uint32Array };
 
   function inflated(base64) {
-    const raw = Uint8Array.from(atob(base64), (sign) => sign.charCodeAt(0));
+    const text = atob(base64);
+    const raw = new Uint8Array(text.length);
+    for (let place = 0; place < raw.length; place++) raw[place] = text.charCodeAt(place);
     return new Response(new Blob([raw]).stream().pipeThrough(new DecompressionStream("deflate")));
   }
 
@@ -52,9 +54,6 @@
     if (String(id).length > 80) element.title = String(id).slice(0, 1000);
     return element;
   }
-
-  // The charting library, which the page's policy knows by its hash.
-  document.head.append(make("script", {}, await inflated(find("charts").textContent).text()));
 
   // --- everybody's ranking at any time of the path -------------------------------------------
 
@@ -240,7 +239,7 @@
   }
 
   let pickedPlace = 0;
-  let drawing = Promise.resolve();
+  let drawing = null; // until the charts are there
 
   function drawPath() {
     const present = [-1, ...kinds.keys()].filter((kind) => lined.some((user) => users.kind[user] === kind));
@@ -366,17 +365,26 @@
       make("div", { class: "whole" }, make("dt", {}, "Ties"), make("dd", {}, tieWords(users.tie_share[user]))),
     );
     showOwnRanking();
-    const first = telling.start[user];
     find("telling").replaceChildren(
-      ...Array.from({ length: telling.start[user + 1] - first }, (_, place) => {
-        const vote = first + place;
-        const [left, right] = [items[telling.left[vote]], items[telling.right[vote]]];
-        const [winner, loser] = telling.outcome[vote] < 0 ? [right, left] : [left, right];
-        const says = telling.outcome[vote] === 0 ? " ties with " : " beats ";
-        const times = telling.times[vote] > 1 ? `, said ${telling.times[vote]} times` : "";
-        return make("li", {}, idElement(winner), says, idElement(loser), `${times}; the consensus gave that ${percent(telling.probability[vote])}.`);
+      ...tellingVotes(user).map(({ winner, loser, tie, times, probability }) => {
+        const again = times > 1 ? `, said ${times} times` : "";
+        return make("li", {}, idElement(items[winner]), tie ? " ties with " : " beats ", idElement(items[loser]), `${again}; the consensus gave that ${percent(probability)}.`);
       }),
     );
+  }
+
+  /** The votes that speak most against the consensus; whichever side an item was on. */
+  function tellingVotes(user) {
+    const found = new Map();
+    for (let vote = telling.start[user]; vote < telling.start[user + 1]; vote++) {
+      const tie = telling.outcome[vote] === 0;
+      let [winner, loser] = [telling.left[vote], telling.right[vote]];
+      if (telling.outcome[vote] < 0 || (tie && winner > loser)) [winner, loser] = [loser, winner];
+      const key = `${winner} ${loser} ${tie}`;
+      const times = telling.times[vote] + (found.get(key)?.times ?? 0);
+      found.set(key, { winner, loser, tie, times, probability: telling.probability[vote] });
+    }
+    return [...found.values()].slice(0, 5);
   }
 
   function showOwnRanking() {
@@ -427,7 +435,7 @@
     }
     const option = [...find("pick").options].find((each) => Number(each.value) === user);
     if (option) option.selected = true;
-    if (user < nDetailed) drawing.then(() => {
+    if (user < nDetailed) drawing?.then(() => {
       const { x, y, hovertext } = pickedTrace();
       Plotly.restyle(find("path-chart"), { x: [x], y: [y], hovertext: [hovertext] }, [pickedPlace]);
     });
@@ -543,24 +551,44 @@
     drawCurves();
   });
 
-  function drawAll() {
-    drawPath();
-    drawCurves();
+  function showAll() {
     showTime();
     showUser();
     showTable();
   }
-  dark.addEventListener("change", drawAll);
-  // On paper the page has another width.
-  addEventListener("beforeprint", () => ["path-chart", "curves-chart"].forEach((id) => find(id)?.data && Plotly.relayout(find(id), { width: 680 })));
-  addEventListener("afterprint", () => ["path-chart", "curves-chart"].forEach((id) => find(id)?.data && Plotly.relayout(find(id), { width: null, autosize: true })));
+
+  function drawCharts() {
+    drawPath();
+    drawCurves();
+  }
+
+  /** Load the charting library, which the page's policy knows by its hash. */
+  async function loadCharts() {
+    const library = await inflated(find("charts").textContent).text();
+    await new Promise((painted) => requestAnimationFrame(() => setTimeout(painted)));
+    document.head.append(make("script", {}, library));
+  }
 
   makeHead();
   showOptions();
-  drawAll();
+  showAll();
+  await loadCharts(); // last, because it takes a moment
+  drawCharts();
   find("path-chart").on("plotly_click", ({ points }) => {
     const user = points[0].customdata;
     if (Number.isInteger(user)) pick(user, true);
   });
+  dark.addEventListener("change", () => {
+    showAll();
+    drawCharts();
+  });
+  // On paper the page has another width.
+  const charts = ["path-chart", "curves-chart"].map(find).filter((chart) => chart);
+  addEventListener("beforeprint", () => charts.forEach((chart) => Plotly.relayout(chart, { width: 680 })));
+  addEventListener("afterprint", () => charts.forEach((chart) => Plotly.relayout(chart, { width: null, autosize: true })));
   document.documentElement.dataset.ready = "yes";
-})();
+})().catch((error) => {
+  document.documentElement.dataset.ready = "no";
+  document.getElementById("broken").hidden = false;
+  throw error;
+});

@@ -29,7 +29,7 @@ Floats = NDArray[np.float64]
 MOST_VALUES = 2_000_000
 MOST_SLOTS = 4_000_000
 FEWEST_KEPT = 4
-MOST_TELLING = 5
+MOST_TELLING = 10  # before those on the same pair are put together
 STEP = 0.002  # of a score along the path; at the chosen time scores are exact
 DIGITS = 5
 

@@ -1,0 +1,452 @@
+"""The report in a real browser: Debian's Chromium, without a head, from file://."""
+
+import csv
+import os
+import shutil
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+
+from isplitlbi.report import write_report
+from studies import HOSTILE, hostile_model, small_model
+
+sync_api = pytest.importorskip("playwright.sync_api", reason="tests in a browser need playwright")
+pytest.importorskip("plotly", reason="the report needs plotly (pip install .[report])")
+from axe_playwright_python.sync_playwright import Axe  # noqa: E402
+
+CHROMIUM = next(
+    (
+        found
+        for name in ("chromium", "chromium-browser", "google-chrome")
+        if (found := shutil.which(name))
+    ),
+    None,
+)
+pytestmark = pytest.mark.skipif(
+    CHROMIUM is None, reason="there is no Chromium here (Debian: apt-get install chromium)"
+)
+
+DESKTOP, PHONE = (1200, 900), (390, 844)
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with sync_api.sync_playwright() as playwright:
+        # A container has no user namespaces to make a sandbox of, and root may not use one.
+        chromium = playwright.chromium.launch(
+            executable_path=CHROMIUM, args=["--no-sandbox"] if os.getuid() == 0 else []
+        )
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture(scope="module")
+def model():
+    return small_model()
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("reports")
+
+
+@pytest.fixture(scope="module")
+def report(model, folder):
+    write_report(model, folder / "report.html")
+    return folder / "report.html"
+
+
+@pytest.fixture(scope="module")
+def hostile_report(folder):
+    write_report(hostile_model(), folder / "hostile.html")
+    return folder / "hostile.html"
+
+
+@contextmanager
+def opened(browser, file, size=DESKTOP, scheme="light", **options):
+    """Open a report; whatever it says on the console or asks of a network is an error."""
+    context = browser.new_context(
+        viewport={"width": size[0], "height": size[1]}, color_scheme=scheme, **options
+    )
+    page = context.new_page()
+    complaints, requests = [], []
+    page.on("console", lambda message: complaints.append(message.text))
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.on("dialog", lambda dialog: complaints.append(dialog.message))
+    page.on("request", lambda request: requests.append(request.url))
+    try:
+        page.goto(file.as_uri())
+        page.locator("html[data-ready=yes]").wait_for(timeout=60_000)
+        yield page
+        assert complaints == []
+        assert [url for url in requests if not url.startswith(("blob:", "data:"))] == [
+            file.as_uri()
+        ]
+    finally:
+        context.close()
+
+
+@pytest.fixture
+def page(browser, report):
+    with opened(browser, report) as page:
+        yield page
+
+
+def slide(page, position):
+    page.locator("#time").evaluate(
+        "(slider, at) => { slider.value = at; slider.dispatchEvent(new Event('input')); }", position
+    )
+
+
+def own_ranking(page):
+    """Return (tier, item, score, compared) of every row of the user's ladder."""
+    rows = page.locator("#own tbody tr").evaluate_all(
+        """rows => rows.map(row => [row.cells[0].textContent, row.querySelector('bdi').textContent,
+        row.cells[3].textContent, !row.classList.contains('absent')])"""
+    )
+    return [(int(tier), item, float(score), seen) for tier, item, score, seen in rows]
+
+
+def users_shown(page):
+    return page.locator("#users tbody tr td:first-child").all_inner_texts()
+
+
+def column(page, title):
+    titles = [text.strip() for text in page.locator("#users thead th").all_inner_texts()]
+    place = [text.split()[0] for text in titles].index(title.split()[0])
+    return page.locator(f"#users tbody tr td:nth-child({place + 1})").all_inner_texts()
+
+
+# --- the slider -----------------------------------------------------------------------------
+
+
+def test_the_page_opens_at_the_chosen_time_with_whoever_has_left_by_then(page, model):
+    told = page.locator("#time-told").inner_text()
+    assert "the chosen time" in told
+    assert f"{len(model.left_consensus_)} of 16 users" in told
+    assert page.locator("#time-chosen").is_disabled()
+
+
+@pytest.mark.parametrize("share", [0.0, 0.3, 0.6, 1.0])
+def test_the_slider_moves_who_has_left(page, model, share):
+    position = round(share * (len(model.path_.times) - 1))
+    slide(page, position)
+    time = model.path_.times[position]
+    out = model.entry_times_ <= time
+    verb = "has" if out.sum() == 1 else "have"
+    told = page.locator("#time-told").inner_text()
+    assert told.endswith(f"{out.sum()} of 16 users {verb} left the consensus.")
+    order = np.argsort(model.entry_times_, kind="stable")[: out.sum()]
+    latest = [str(model.users_[user]) for user in order[::-1][:12]]
+    assert page.locator("#leavers button").all_inner_texts() == latest
+    assert page.locator("#time").get_attribute("aria-valuetext") == told
+
+
+def test_the_slider_moves_the_line_in_the_chart(page, model):
+    slide(page, 3)
+    lines = page.locator("#path-chart").evaluate("chart => chart.layout.shapes.map(s => s.x0)")
+    assert lines == pytest.approx([model.time_, model.path_.times[3]])
+
+
+@pytest.mark.parametrize("share", [0.0, 0.2, 0.5, 0.8, 1.0])
+def test_the_slider_moves_the_users_own_ranking(page, model, share):
+    position = round(share * (len(model.path_.times) - 1))
+    slide(page, position)
+    user = page.locator("#who-name").inner_text()
+    shown = {item: score for _, item, score, _ in own_ranking(page)}
+    index = model.users_.tolist().index(user)
+    expected = model.path_.at(model.path_.times[position]).scores_of(index)
+    for item, score in zip(model.items_, expected, strict=True):
+        assert shown[item] == pytest.approx(score, abs=0.01)
+    scores = [score for _, _, score, _ in own_ranking(page)]
+    assert scores == sorted(scores, reverse=True)
+
+
+def test_the_keyboard_moves_the_slider_and_a_button_brings_it_back(page):
+    before = page.locator("#time-told").inner_text()
+    page.locator("#time").focus()
+    page.keyboard.press("ArrowLeft")
+    page.keyboard.press("ArrowLeft")
+    assert page.locator("#time-told").inner_text() != before
+    page.locator("#time-chosen").click()
+    assert page.locator("#time-told").inner_text() == before
+
+
+# --- the picker -----------------------------------------------------------------------------
+
+
+def test_every_user_can_be_picked_and_shows_the_models_own_ranking(page, model):
+    assert page.locator("#pick option").count() == len(model.users_)
+    for user in [*model.abnormal_users_[:2], model.users_[-1]]:
+        page.locator("#search").fill(str(user))
+        page.locator("#pick").select_option(index=0)
+        assert page.locator("#who-name").inner_text() == user
+        ranking = model.ranking(user)
+        expected = zip(ranking.tier, ranking.items, ranking.scores, ranking.compared, strict=True)
+        for (tier, item, score, seen), row in zip(own_ranking(page), expected, strict=True):
+            assert (tier, item, seen) == (row[0], row[1], row[3])
+            assert score == pytest.approx(row[2], abs=0.0051)
+
+
+def test_a_picked_user_comes_with_kind_reason_quality_and_ties(page, model):
+    found = model.abnormality()
+    user = model.abnormal_users_[0]
+    index = model.users_.tolist().index(user)
+    page.locator("#search").fill(user)
+    page.keyboard.press("Enter")
+    assert page.locator("#who-kind").inner_text() == found.kind[index]
+    why = page.locator("#who-explanation").inner_text()
+    assert why[1:-1] == found.explanation[index][1:]
+    facts = page.locator("#who-facts").inner_text()
+    assert f"{found.quality[index]:.2f} of 1" in facts
+    assert "as number 1" in facts
+    ties = np.exp(model.link_.log_probabilities(np.zeros(1), np.array([model.threshold(user)])))
+    assert f"a tie in {round(100 * ties[0, 1])} % of votes" in facts
+
+
+def test_the_votes_that_speak_most_against_the_consensus_are_listed(page, model):
+    user = page.locator("#who-name").inner_text()
+    expected = {}
+    for vote in model.telling_votes(user, 10):
+        winner, loser = (vote.left, vote.right) if vote.outcome > 0 else (vote.right, vote.left)
+        says = "ties with" if vote.outcome == 0 else "beats"
+        if vote.outcome == 0:
+            winner, loser = sorted((winner, loser))
+        sentence = f"{winner} {says} {loser}"
+        expected[sentence] = expected.get(sentence, 0) + vote.times
+    shown = page.locator("#telling li").all_inner_texts()
+    assert len(shown) == 5
+    for text, (sentence, times) in zip(shown, expected.items(), strict=False):
+        again = f", said {times} times" if times > 1 else ""
+        assert text.startswith(f"{sentence}{again}; the consensus gave that ")
+
+
+def test_search_finds_by_name_and_by_kind_and_says_how_many(page, model):
+    page.locator("#search").fill("REVERSED")
+    assert page.locator("#pick option").count() == model.abnormality().kind.count("reversed") > 0
+    assert page.locator("#pick-told").inner_text() == "2 users found."
+    page.locator("#search").fill("no such user")
+    assert page.locator("#pick option").count() == 0
+    assert page.locator("#pick-told").inner_text() == "0 users found."
+
+
+def test_a_click_in_the_table_picks_the_user_even_when_the_search_hides_them(page):
+    page.locator("#search").fill("no such user")
+    row = page.locator("#users tbody tr").nth(2)
+    user = row.locator("bdi").inner_text()
+    row.locator("button").click()
+    assert page.locator("#who-name").inner_text() == user
+    assert page.locator("#pick option:checked").inner_text().strip("\u2068").startswith(user)
+
+
+def test_the_picked_user_stands_out_in_the_chart(page, model):
+    user = model.abnormal_users_[1]
+    page.locator("#leavers button", has_text=user).first.click()
+    height = page.locator("#path-chart").evaluate("chart => chart.data.at(-1).y.at(-1)")
+    index = model.users_.tolist().index(user)
+    last = model.path_.at(model.path_.times[-1]).distance_to_consensus()[index]
+    assert height == pytest.approx(last, rel=0.01)
+
+
+def test_the_chart_has_a_line_for_every_user_and_a_ring_for_who_leaves(page, model):
+    lines, rings = page.locator("#path-chart").evaluate(
+        """chart => ['lines', 'markers'].map(mode => new Set(chart.data.filter(t => t.mode === mode)
+        .flatMap(t => t.customdata ?? []).filter(user => user !== null)).size)"""
+    )
+    assert lines == len(model.users_)
+    assert rings == np.isfinite(model.entry_times_).sum()
+
+
+# --- the table ------------------------------------------------------------------------------
+
+
+def test_the_table_opens_with_the_abnormal_users_in_order_of_leaving(page, model):
+    assert users_shown(page) == model.abnormal_users_
+    assert page.locator("#table-told").inner_text() == f"{len(model.abnormal_users_)} users shown."
+
+
+@pytest.mark.parametrize("title", ["Votes", "Quality", "Left at"])
+def test_a_heading_sorts_one_way_and_then_the_other(page, title):
+    page.locator("#show-kind").select_option("everybody")
+    if title == "Left at":  # that is the order at first
+        page.locator("#users thead button", has_text="Votes").click()
+    heading = page.locator("#users thead th", has_text=title)
+    heading.locator("button").click()
+    upwards = [float(text) for text in column(page, title)]
+    assert upwards == sorted(upwards) and len(set(upwards)) > 1
+    assert heading.get_attribute("aria-sort") == "ascending"
+    heading.locator("button").click()
+    assert heading.get_attribute("aria-sort") == "descending"
+    assert [float(text) for text in column(page, title)] == sorted(upwards, reverse=True)
+
+
+def test_users_are_sorted_by_the_numbers_in_their_names(page):
+    page.locator("#show-kind").select_option("everybody")
+    page.locator("#users thead button", has_text="User").click()
+    assert users_shown(page) == sorted(users_shown(page))
+
+
+def test_the_filters_by_kind_and_by_name_work_together(page, model):
+    kinds = model.abnormality().kind
+    page.locator("#show-kind").select_option("reversed")
+    assert sorted(users_shown(page)) == [
+        user for user, kind in zip(model.users_, kinds, strict=True) if kind == "reversed"
+    ]
+    name = users_shown(page)[0]
+    page.locator("#filter").fill(name.upper())
+    assert users_shown(page) == [name]
+    page.locator("#show-kind").select_option("everybody")
+    page.locator("#filter").fill("")
+    assert len(users_shown(page)) == len(model.users_)
+
+
+def downloaded(page, folder):
+    with page.expect_download() as waiting:
+        page.locator("#download").click()
+    assert waiting.value.suggested_filename == "users.csv"
+    waiting.value.save_as(folder / "users.csv")
+    with (folder / "users.csv").open(newline="", encoding="utf-8") as stream:
+        return list(csv.DictReader(stream))
+
+
+def test_the_download_has_the_rows_that_are_shown_with_the_columns_of_the_command(
+    page, model, tmp_path
+):
+    from isplitlbi.tables import users_table
+
+    rows = downloaded(page, tmp_path)
+    table = users_table(model)
+    assert list(rows[0]) == [name for name in table.columns if name != "entry_rank"]
+    assert [row["user"] for row in rows] == model.abnormal_users_
+    expected = {row["user"]: row for row in table.iter_rows(named=True)}
+    for row in rows:
+        true = expected[row["user"]]
+        assert int(row["votes"]) == true["votes"]
+        assert (row["kind"], row["explanation"]) == (true["kind"], true["explanation"])
+        assert row["abnormal"] == "true"
+        for name in ("entry_time", "distance", "p_value", "q_value", "quality"):
+            assert float(row[name]) == pytest.approx(true[name], rel=1e-4)
+
+
+# --- how well it predicts -------------------------------------------------------------------
+
+
+def test_the_curve_follows_the_choice_of_score(page, model):
+    for scoring in ("log_loss", "macro_f1"):
+        page.locator("#scoring").select_option(scoring)
+        drawn = page.locator("#curves-chart").evaluate("chart => chart.data[2].y")
+        np.testing.assert_allclose(drawn, model.selection_.chosen.mean(scoring), rtol=1e-4)
+        assert scoring.replace("_", "-").lower() in (
+            page.locator("#curves-caption").inner_text().lower()
+        )
+
+
+# --- strangers ------------------------------------------------------------------------------
+
+
+def test_hostile_ids_do_nothing_and_show_as_text(browser, hostile_report, tmp_path):
+    with opened(browser, hostile_report) as page:
+        title = page.title()
+        page.locator("#show-kind").select_option("everybody")
+        for place in range(len(HOSTILE)):
+            page.locator("#pick").select_option(index=place)
+            page.locator("#users tbody button").nth(place).hover()
+        lines = page.locator("#path-chart .scatterlayer .lines path")
+        lines.first.hover(force=True)
+        shown = set(page.locator("#users tbody bdi").all_text_contents())
+        assert set(HOSTILE[:12]) <= shown
+        assert r"line\x0abreak,and" + '"quote' in shown
+        assert page.title() == title
+        assert page.locator("img, iframe, b:not(.track b)").count() == 0
+        rows = downloaded(page, tmp_path)
+        # A spreadsheet would take the id for a formula: a quote stops it. The others are exact.
+        assert {row["user"].removeprefix("'=") for row in rows} == {
+            name.removeprefix("=") for name in HOSTILE
+        }
+
+
+def test_charts_show_hostile_ids_as_text(browser, hostile_report):
+    with opened(browser, hostile_report) as page:
+        texts = page.locator("#path-chart").evaluate(
+            "chart => chart.data.flatMap(t => t.hovertext ?? []).filter(text => text)"
+        )
+        names = {text.split("<br>")[0] for text in texts}
+        assert any("&lt;script&gt;" in name for name in names)
+        assert not any("<" in name for name in names)
+
+
+# --- every screen ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("which", ["report", "hostile_report"])
+def test_a_phone_does_not_scroll_sideways(browser, request, which):
+    file = request.getfixturevalue(which)
+    with opened(browser, file, PHONE, has_touch=True, is_mobile=True) as page:
+        width, screen = page.evaluate("[document.documentElement.scrollWidth, innerWidth]")
+        assert width <= screen == PHONE[0]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
+def test_axe_finds_nothing_serious(browser, report, size, scheme):
+    # axe brings a script of its own, which the page's policy would not run.
+    with opened(browser, report, size, scheme, bypass_csp=True) as page:
+        found = Axe().run(page).response["violations"]
+        serious = [
+            (each["id"], node["html"][:200])
+            for each in found
+            if each["impact"] in ("serious", "critical")
+            for node in each["nodes"]
+        ]
+        assert serious == []
+
+
+def test_dark_and_light_differ_and_charts_follow_a_change(browser, report):
+    with opened(browser, report, scheme="light") as page:
+        ink = "chart => chart.layout.font.color"
+        light = page.locator("#path-chart").evaluate(ink)
+        page.emulate_media(color_scheme="dark")
+        page.locator("#path-chart").wait_for()
+        page.wait_for_timeout(300)
+        assert page.locator("#path-chart").evaluate(ink) != light
+        background = "getComputedStyle(document.body).backgroundColor"
+        dark_paper = page.evaluate(background)
+        page.emulate_media(color_scheme="light")
+        assert page.evaluate(background) != dark_paper
+
+
+def test_on_paper_the_tables_are_whole_and_the_controls_are_gone(browser, report):
+    with opened(browser, report) as page:
+        page.emulate_media(media="print")
+        assert not page.locator("#download").is_visible()
+        assert (
+            page.locator(".scroll").first.evaluate("e => getComputedStyle(e).maxHeight") == "none"
+        )
+        assert page.locator("#users").is_visible()
+        assert page.pdf()[:5] == b"%PDF-"
+
+
+def test_without_scripts_the_tables_are_there_and_the_page_says_what_is_missing(
+    browser, report, model
+):
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(report.as_uri())
+    assert "need them" in page.locator("main noscript").inner_text()
+    items = page.locator("#consensus tbody bdi").all_inner_texts()
+    assert items == model.ranking().items.tolist()
+    assert not page.locator("#time").is_visible()
+    context.close()
+
+
+def test_a_browser_that_cannot_unpack_says_so_and_keeps_the_tables(browser, report, model):
+    context = browser.new_context()
+    context.add_init_script("delete window.DecompressionStream")
+    page = context.new_page()
+    page.goto(report.as_uri())
+    page.locator("html[data-ready=no]").wait_for()
+    assert "too old" in page.locator("#broken").inner_text()
+    assert not page.locator("#time").is_visible()
+    assert page.locator("#consensus tbody tr").count() == len(model.items_)
+    context.close()
