@@ -169,7 +169,10 @@ def spoil(folder, how):
     "how",
     ["another version", "another format", "no json", "votes.npz", "path.npz", "selection.npz"],
 )
-@pytest.mark.parametrize("command", [["rank"], ["abnormal"], ["recommend", "--same-as", "item-01"]])
+@pytest.mark.parametrize(
+    "command",
+    [["rank"], ["abnormal"], ["recommend", "--same-as", "item-01"], ["report", "-o", "r.html"]],
+)
 def test_a_spoilt_model_is_named_so(tmp_path, model_folder, monkeypatch, how, command):
     folder = shutil.copytree(model_folder, tmp_path / "model")
     spoil(folder, how)
@@ -188,6 +191,10 @@ ASKED = {
     "nothing to compare with": (["recommend"], "exactly one of --same-as and --better-than"),
     "two things to compare with": (
         ["recommend", "--same-as", "item-01", "--better-than", "item-02"], "exactly one of",
+    ),
+    "a report in place of a folder": (["report", "-o", "."], ". is a folder; name a file in it."),
+    "a report in a folder that is not there": (
+        ["report", "-o", "no/such/report.html"], "no/such: there is no such folder.",
     ),
 }  # fmt: skip
 

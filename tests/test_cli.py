@@ -99,6 +99,25 @@ def test_the_version_is_shown():
     assert (shown.exit_code, shown.stdout) == (0, f"isplitlbi {isplitlbi.__version__}\n")
 
 
+def test_the_demo_ends_with_the_report_and_names_the_file(tmp_path):
+    file = tmp_path / "report.html"
+    done = invoke(*SMALL, "--report", str(file))
+    assert done.exit_code == 0
+    last = " ".join(done.stdout.split("Report: ")[1].split())
+    assert last.endswith("Open it in a browser.")
+    assert file.name in last.replace(" ", "")
+    assert "The simulated study of isplitlbi demo" in file.read_text(encoding="utf-8")
+
+
+def test_the_demo_does_not_begin_where_its_report_would_replace_a_file(tmp_path):
+    (tmp_path / "report.html").write_text("mine")
+    done = run(*SMALL, "--report", str(tmp_path / "report.html"))
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert "exists already" in done.stderr
+    assert (tmp_path / "report.html").read_text() == "mine"
+
+
 @pytest.mark.parametrize("arguments", [("--help",), ("demo", "--help")])
 def test_help_is_shown_and_lists_the_options(arguments):
     shown = invoke(*arguments)
@@ -199,6 +218,26 @@ def test_the_summary_of_a_fit_says_where_to_go_on(votes_file, tmp_path):
     assert {"log_loss", "micro_f1", "macro_f1"} == set(figures["held_out"])
     as_csv = invoke("fit", str(votes_file), "-o", str(tmp_path / "o"), "--format", "csv").stdout
     assert pl.read_csv(io.StringIO(as_csv))["votes"].to_list() == [figures["votes"]]
+
+
+def test_the_report_is_that_of_the_model_and_replaces_nothing_unasked(model_folder, tmp_path):
+    from isplitlbi.report import TITLE, render
+    from isplitlbi.storage import load_model
+
+    file = tmp_path / "report.html"
+    done = invoke("report", str(model_folder), "-o", str(file))
+    assert done.exit_code == 0, done.output
+    assert "".join(done.stdout.split()).startswith(f"Report:{file}")
+    assert file.read_text(encoding="utf-8") == render(load_model(model_folder), TITLE)
+    again = run("report", str(model_folder), "-o", str(file), "--title", "Mine")
+    assert again.returncode == 2
+    assert (
+        again.stderr == f"isplitlbi: {file} exists already; choose another name or use --force.\n"
+    )
+    assert "Mine" not in file.read_text(encoding="utf-8")
+    forced = invoke("report", str(model_folder), "-o", str(file), "--title", "Mine", "--force")
+    assert forced.exit_code == 0
+    assert "<h1>Mine</h1>" in file.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("format", ["csv", "json"])

@@ -5,6 +5,8 @@ import sys
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from isplitlbi import Comparisons, ISplitLBI
 from isplitlbi.abnormal import KINDS
@@ -175,3 +177,17 @@ def test_without_matplotlib_the_error_says_what_to_install():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "pip install 'isplitlbi[plots]'" in done.stdout
+
+
+@given(
+    st.lists(st.floats(-5, 5), min_size=1, max_size=30).map(np.array),
+    st.floats(0.01, 1.0),
+)
+def test_labels_are_spread_apart_in_their_order_and_no_more_than_needed(heights, apart):
+    spread = plots._spread(heights, apart)
+    order = np.argsort(heights, kind="stable")
+    gaps = np.diff(spread[order])
+    assert np.all(gaps >= apart - 1e-9)
+    assert np.mean(spread) == pytest.approx(np.mean(heights), abs=1e-9)
+    if np.all(np.diff(heights[order]) >= apart):
+        np.testing.assert_allclose(spread, heights, atol=1e-12)

@@ -676,6 +676,8 @@ def demo(
 def _refuse_existing_file(file: Path, force: bool) -> None:
     if file.is_dir():
         raise ValueError(f"{file} is a folder; name a file in it.")
+    if not file.parent.is_dir():
+        raise ValueError(f"{file.parent}: there is no such folder.")
     if file.exists() and not force:
         raise ValueError(f"{file} exists already; choose another name or use --force.")
 

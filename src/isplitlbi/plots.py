@@ -66,7 +66,8 @@ def path(model: ISplitLBI, axes: Axes | None = None) -> Axes:
     axes.axvline(model.time_, color=INK, lw=1, ls=(0, (4, 3)), zorder=1)
     axes.text(model.time_, 1.0, " chosen", transform=axes.get_xaxis_transform(), va="top", size=8)
     _legend_of_kinds(axes, found.kind)
-    axes.set(xscale="log", xlabel="time on the path", ylabel="distance to the consensus")
+    axes.set(ylabel="distance to the consensus")
+    _log_of_time(axes)
     return axes
 
 
@@ -86,11 +87,8 @@ def cross_validation(
             curves.times, mean - spread, mean + spread, color=colour, alpha=0.15, lw=0
         )
     axes.axvline(model.time_, color=INK, lw=1, ls=(0, (4, 3)))
-    axes.set(
-        xscale="log",
-        xlabel="time on the path",
-        ylabel=f"held-out {scoring.replace('_f1', '-F1').replace('_', '-')}",
-    )
+    axes.set(ylabel=f"held-out {scoring.replace('_f1', '-F1').replace('_', '-')}")
+    _log_of_time(axes)
     axes.legend(frameon=False)
     return axes
 
@@ -132,6 +130,8 @@ def user_against_consensus(model: ISplitLBI, user: Any, axes: Axes | None = None
     items, own, common = model.items_, model.scores(user), model.scores()
     compared = model.parameters_.compared_by(index)
     axes = _axes(axes, (5, min(2.0 + 0.18 * len(items), 12.0)))
+    apart = float(np.ptp([own, common])) / 40
+    beside = [_spread(heights, apart) for heights in (common, own)]
     for place, item in enumerate(items):
         colour = INK if compared[place] else PALE
         moved = compared[place] and abs(own[place] - common[place]) > model.threshold_
@@ -140,10 +140,9 @@ def user_against_consensus(model: ISplitLBI, user: Any, axes: Axes | None = None
             color="#2166ac" if moved else colour, lw=1.4 if moved else 0.8,
         )  # fmt: skip
         if len(items) <= MOST_LABELS:
-            axes.text(
-                -0.04, common[place], _short(item), ha="right", va="center", size=7, color=colour
-            )
-            axes.text(1.04, own[place], _short(item), ha="left", va="center", size=7, color=colour)
+            for x, heights, side in ((-0.04, beside[0], "right"), (1.04, beside[1], "left")):
+                axes.text(x, heights[place], _short(item), ha=side, va="center", size=7,
+                          color=colour)  # fmt: skip
     axes.set(xlim=(-0.6, 1.6), ylabel="score")
     axes.set_xticks([0, 1], ["consensus", _short(user)])
     return axes
@@ -252,6 +251,42 @@ def _axes(axes: Axes | None, size: tuple[float, float]) -> Axes:
     axes = figure.subplots()
     axes.spines[["top", "right"]].set_visible(False)
     return axes
+
+
+def _log_of_time(axes: Axes) -> None:
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    axes.set(xscale="log", xlabel="time on the path")
+    axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda time, _: f"{time:g}"))
+    axes.xaxis.set_minor_formatter(NullFormatter())
+
+
+def _spread(heights: Floats, apart: float) -> Floats:
+    """Move labels as little as needed for them to be so far apart, in their order.
+
+    Labels that would overlap stand together around the middle of where they belong.
+    """
+    order = np.argsort(heights, kind="stable")
+    groups: list[list[float]] = []
+    for height in heights[order].tolist():
+        groups.append([height])
+        while len(groups) > 1 and _lowest(groups[-1], apart) < _highest(groups[-2], apart) + apart:
+            groups[-2:] = [groups[-2] + groups[-1]]
+    placed = np.concatenate(
+        [_lowest(group, apart) + apart * np.arange(len(group)) for group in groups]
+    )
+    spread = np.empty(len(heights))
+    spread[order] = placed
+    return spread
+
+
+def _lowest(group: list[float], apart: float) -> float:
+    return sum(group) / len(group) - 0.5 * apart * (len(group) - 1)
+
+
+def _highest(group: list[float], apart: float) -> float:
+    return sum(group) / len(group) + 0.5 * apart * (len(group) - 1)
 
 
 def _legend_of_kinds(axes: Axes, kinds: list[str]) -> None:
