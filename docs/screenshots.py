@@ -5,6 +5,7 @@ They need Chromium, and the votes: python docs/screenshots.py FOLDER, where llmf
 
 import argparse
 import shutil
+from io import BytesIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -59,12 +60,9 @@ def main() -> None:
 
 
 def take(page: Page, name: str, **options: bool) -> None:
-    """Save a picture of the page in few colours, which is all it has."""
-    file = FOLDER / f"{name}.png"
-    page.screenshot(path=file, **options)
-    Image.open(file).convert("RGB").quantize(256, Image.Quantize.MAXCOVERAGE).save(
-        file, optimize=True
-    )
+    """Save a picture of the page, without loss and small."""
+    taken = Image.open(BytesIO(page.screenshot(**options)))
+    taken.convert("RGB").save(FOLDER / f"{name}.webp", lossless=True, quality=100, method=6)
 
 
 if __name__ == "__main__":

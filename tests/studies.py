@@ -15,7 +15,7 @@ def small_model():
     return ISplitLBI(n_folds=3).fit(votes)
 
 
-# Ids that strangers might choose; the first eleven can be shown as they are.
+# Ids that strangers might choose; the first fourteen can be shown as they are.
 HOSTILE = [
     "<script>document.title='owned'</script>",
     "</script><script>document.title='owned'</script>",
@@ -25,13 +25,26 @@ HOSTILE = [
     "&lt;b&gt; &amp;",
     "{{ 7 * 7 }} ${7 * 7} %{y}",
     '=HYPERLINK("x")',
+    "+1",
+    "-1",
+    "@SUM(1)",
     "שלום, עולם",
     "\u202eabc",
     "👩‍👩‍👧 🦆",
     "__proto__",
     'line\nbreak,and"quote',
     "x" * 10_000,
+    "a" + "🦆" * 100,
+    "\u2003\u200b",
 ]
+
+
+def crowd_model():
+    """Fit more users than the page has lines, options and rows for; most never leave."""
+    votes = simulate(
+        n_users=450, n_items=4, votes_per_user=(8, 12), abnormal_share=0.3, random_state=3
+    ).votes
+    return ISplitLBI(times=[0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0], time=0.8).fit(votes)
 
 
 def hostile_model():

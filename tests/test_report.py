@@ -152,6 +152,82 @@ def test_the_consensus_stands_in_its_order_with_scores_and_intervals(model, sour
     assert np.all(low < model.consensus_) and np.all(model.consensus_ < high)
 
 
+def test_the_bars_of_the_consensus_lie_where_their_figures_say(model, source):
+    drawn = re.findall(
+        r'<i style="left:(.*?)%;width:(.*?)%"></i><b style="left:(.*?)%"></b>', source
+    )
+    left, width, dot = np.array(drawn, dtype=float).T
+    low, high = model.consensus_intervals()
+    order = np.argsort(-model.consensus_, kind="stable")
+
+    def at(score):
+        return 100 * (score[order] - low.min()) / (high.max() - low.min())
+
+    np.testing.assert_allclose(left, at(low), atol=0.01)
+    np.testing.assert_allclose(left + width, at(high), atol=0.02)
+    np.testing.assert_allclose(dot, at(model.consensus_), atol=0.01)
+
+
+def test_a_tier_is_numbered_at_its_first_item_only(model, page):
+    rows = [a["class"] for tag, a in page.elements if tag == "tr" and "class" in a]
+    first = np.diff(model.ranking().tier, prepend=0) > 0
+    assert [row.endswith(" opens") for row in rows] == first.tolist()
+
+
+def test_many_items_of_a_tier_are_named_in_part():
+    assert words._enumerated(["a"]).striptags() == "a"
+    assert words._enumerated(["a", "b"]).striptags() == "a and b"
+    assert words._enumerated(list("abc")).striptags() == "a, b and c"
+    assert words._enumerated(list("abcdef")).striptags() == "a, b, c and 3 more"
+
+
+def test_the_table_of_users_says_how_many_there_are_of_each_kind(model, page):
+    visible = " ".join("".join(page.visible).split())
+    kinds = model.abnormality().kind
+    flagged = len(model.abnormal_users_)
+    assert f"{flagged} of 16 users do not vote like the consensus; of those named, 5 %" in visible
+    assert f"all abnormal users ({flagged}) " in visible and "everybody (16) " in visible
+    for kind in set(kinds) - {""}:
+        assert f"{kind} ({kinds.count(kind)}) " in visible
+    votes = model.votes_.votes_per_user
+    shown = f"{votes.min()} to {votes.max()} votes each, half of them at most {np.median(votes):g}."
+    assert shown in visible
+
+
+def test_held_out_scores_are_those_of_the_curves(model, source):
+    curves = model.selection_.chosen
+    at = int(np.argmin(np.abs(curves.times - model.time_)))
+    rows = re.findall(
+        r'<tr><th scope="row">(.*?)</th><td class="number">(.*?)</td><td class="number">(.*?)</td>',
+        source,
+    )
+    assert rows == [
+        (words.SCORE_NAMES[scoring], f"{curves.mean(scoring)[at]:.3f}",
+         f"{curves.mean(scoring, 'sparse')[0]:.3f}")
+        for scoring in ("log_loss", "micro_f1", "macro_f1")
+    ]  # fmt: skip
+    for row in words._scores(model):
+        sign = -1 if row["name"] == "log-loss" else 1
+        better = sign * (float(row["own"]) - float(row["consensus"]))
+        assert row["gain"] == pytest.approx(better, abs=0.0011)
+
+
+@pytest.mark.parametrize(
+    ("gain", "own", "verdict"),
+    [
+        (0.3, "0.500", "own rankings predict held-out votes better"),
+        (0.1, "0.700", "own rankings hardly predict"),
+        (-0.3, "1.100", "own rankings do not predict"),
+        (1e-9, "0.800", "own rankings hardly predict"),
+    ],
+)
+def test_the_verdict_weighs_the_gain_against_its_error(model, gain, own, verdict):
+    spread = 0.1 if abs(gain) > 1e-6 else 0.0
+    scores = {"gain": gain, "spread": spread, "own": own, "consensus": "0.800"}
+    last = words._answer(model, [scores])[-1]
+    assert f"; {verdict}" in last and f"(log-loss {own} against 0.800)." in last
+
+
 def test_the_findings_of_check_are_in_the_page(model, page):
     from isplitlbi.checks import check
 
@@ -161,7 +237,19 @@ def test_the_findings_of_check_are_in_the_page(model, page):
 
 
 def test_the_effect_of_leaving_users_out_is_in_the_page(model, page):
-    assert model.effect_of_leaving_out().sentence() in "".join(page.visible)
+    visible = " ".join("".join(page.visible).split())
+    effect = model.effect_of_leaving_out()
+    assert effect.sentence() in visible
+    for k, item in enumerate(effect.items):
+        up = effect.rank_with[k] - effect.rank_without[k]
+        moved = "–" if up == 0 else f"{'▲' if up > 0 else '▼'} {abs(up)}"
+        shown = (
+            f"{item}{effect.rank_with[k]}{effect.rank_low[k]} to {effect.rank_high[k]}"
+            f"{effect.rank_without[k]} {moved} "
+            f"{effect.score_with[k]:.2f}{effect.score_without[k]:.2f}"
+        )
+        assert shown in visible
+    assert np.any(effect.rank_with != effect.rank_without)
 
 
 def test_settings_seed_versions_and_the_paper_are_in_the_page(model, page):
@@ -179,8 +267,8 @@ def test_the_script_gets_every_user_in_the_order_of_leaving(model, told):
     assert told["users"]["abnormal"] == table["abnormal"].to_list()
     kinds = [told["kinds"][kind]["name"] if kind >= 0 else None for kind in told["users"]["kind"]]
     assert kinds == table["kind"].to_list()
-    entry = np.array(told["users"]["entry_time"], dtype=float)
-    np.testing.assert_allclose(entry, table["entry_time"].cast(float).to_numpy(), rtol=1e-4)
+    # Exactly, because the script compares them with the times of the path.
+    assert told["users"]["entry_time"] == table["entry_time"].to_list()
 
 
 def deviations_of(path):
@@ -224,6 +312,28 @@ def test_the_script_gets_the_votes_that_tell_most_of_every_user(model, told):
             telling["probability"][votes.start : votes.stop],
             [vote.probability for vote in expected], rtol=1e-5,
         )  # fmt: skip
+
+
+def test_the_same_vote_with_other_weights_is_the_same_thing_said_again():
+    n = 60
+    model = ISplitLBI(time=0.5, times=[0.5]).fit(
+        Comparisons.from_arrays(
+            ["ann"] * n, ["a", "b", "c"] * 20, ["b", "c", "a"] * 20, [1, 0, -1] * 20,
+            weight=1.0 + np.arange(n) / n,
+        )
+    )  # fmt: skip
+    telling = study.study_of(model)["telling"]
+    assert unpacked(telling["times"]).tolist() == [20, 20, 20]
+
+
+def test_the_curves_of_both_estimates_are_in_the_page(model, told):
+    curves = model.selection_.chosen
+    for scoring in ("log_loss", "micro_f1", "macro_f1"):
+        for estimate in ("dense", "sparse"):
+            shown = told["curves"][f"{scoring} {estimate}"]
+            np.testing.assert_allclose(shown["mean"], curves.mean(scoring, estimate), rtol=1e-4)
+            np.testing.assert_allclose(shown["spread"], curves.spread(scoring, estimate), rtol=1e-4)
+    assert np.any(curves.mean("log_loss") != curves.mean("log_loss", "sparse"))
 
 
 def test_the_share_of_ties_is_what_the_link_says_of_equal_items(model, told):
@@ -276,16 +386,27 @@ def test_hostile_ids_add_no_element_and_no_attribute(source, tmp_path):
     assert sum(tag == "script" for tag, _ in theirs.elements) == 3
     assert json.loads(theirs.texts["study"])["items"] == strangers.items_.tolist()
     visible = "".join(theirs.visible)
-    for name in HOSTILE[:11]:
+    for name in HOSTILE[:14]:
         assert name in visible
     assert r"line\nbreak" in visible
     assert "x" * words.LONGEST_ID + "…" in visible
     assert "x" * (words.LONGEST_ID + 1) not in visible
+    assert r"'\u2003\u200b'" in visible
 
 
 @pytest.mark.parametrize("sign", ["\x00", "\x1b", "\r", "\x7f", "\x9b"])
 def test_control_characters_are_spelled_out(sign):
     assert html.unescape(str(words.shown_id(f"a{sign}b"))) == f"<bdi>a{ascii(sign)[1:-1]}b</bdi>"
+
+
+def test_the_title_of_a_long_id_stays_text():
+    (element,) = Page(str(words.shown_id("' onclick='<b>" * 20))).elements
+    assert element == ("bdi", {"title": "' onclick='<b>" * 20})
+
+
+@pytest.mark.parametrize("blank", [" ", "\xa0", "\u200b", "\u2003\u202e"])
+def test_an_id_that_nobody_could_see_is_spelled_out(blank):
+    assert html.unescape(str(words.shown_id(blank))) == f"<bdi>{blank!a}</bdi>"
 
 
 # --- models of every sort -------------------------------------------------------------------
@@ -301,6 +422,7 @@ def test_a_model_whose_time_was_given_says_that_nothing_was_held_out(tmp_path):
     votes = simulate(n_users=6, n_items=4, votes_per_user=(10, 12), random_state=2).votes
     page, text = texts_of(ISplitLBI(time=1.0).fit(votes), tmp_path)
     assert "nothing was held out" in text
+    assert "The time to stop at was given." in text and "Cross-validation chose" not in text
     assert "curves-chart" not in page.texts
     assert json.loads(page.texts["study"])["curves"] is None
 
@@ -324,6 +446,39 @@ def test_nobody_abnormal_is_said_so(tmp_path):
     assert "Nobody was left out" in text
 
 
+def test_where_everybody_is_abnormal_nobody_is_left_to_compare_with(tmp_path):
+    rng = np.random.default_rng(0)
+    left = rng.integers(6, size=1_200)
+    right = (left + rng.integers(1, 6, size=1_200)) % 6
+    user = rng.integers(4, size=1_200)
+    taste = np.array([rng.permutation(6) for _ in range(4)])
+    outcome = np.sign(taste[user, left] - taste[user, right])
+    # All users left before the first time, so that there is no score of the consensus alone.
+    model = ISplitLBI(n_folds=2, fdr=0.9, times=[5.0, 6.0]).fit(
+        Comparisons.from_arrays(user, left, right, outcome)
+    )
+    assert len(model.abnormal_users_) == 4
+    _, text = texts_of(model, tmp_path)
+    assert "4 users do not vote like the consensus (4 different taste). " in text
+    assert "Nobody is left to make a consensus without them." in text
+    assert "Consensus only" not in text
+
+
+def test_one_abnormal_user_and_one_without_votes_are_counted_right(tmp_path):
+    votes = simulate(n_users=8, n_items=5, votes_per_user=(20, 30), random_state=1).votes
+    some = votes.subset((votes.user != 0) & (votes.user != 7))
+    model = ISplitLBI(time=0.5, times=[0.5]).fit(some)
+    assert len(model.abnormal_users_) == 1
+    page, text = texts_of(model, tmp_path)
+    assert f"6 users said in {len(some)} votes" in text
+    assert "1 of 8 users does not vote like the consensus" in text
+    users = json.loads(page.texts["study"])["users"]
+    place = users["user"].index("user-01")
+    assert (users["votes"][place], users["q_value"][place], users["quality"][place]) == (
+        0, None, None,
+    )  # fmt: skip
+
+
 def test_items_that_all_tie_are_one_tier(tmp_path):
     names = np.array(["a", "b", "c"])
     left, right = np.tile([0, 1, 2], 20), np.tile([1, 2, 0], 20)
@@ -343,6 +498,14 @@ def test_numbers_as_ids_stay_numbers(tmp_path):
     )
     page, _ = texts_of(ISplitLBI(n_folds=2).fit(votes), tmp_path)
     assert sorted(json.loads(page.texts["study"])["users"]["user"]) == [0, 1, 2, 3, 4]
+
+
+def test_numbers_that_a_script_would_round_are_text():
+    ids = [2**53 + 1, 2**53, 1]
+    votes = Comparisons.from_arrays(ids, ids, ids[1:] + ids[:1], [1, 0, -1])
+    told = study.study_of(ISplitLBI(time=1.0, times=[1.0]).fit(votes))
+    assert told["items"] == ["1", "9007199254740992", "9007199254740993"]
+    assert sorted(told["users"]["user"]) == told["items"]
 
 
 def test_a_report_that_cannot_be_finished_leaves_the_old_one(model, tmp_path, monkeypatch):

@@ -8,8 +8,9 @@ from contextlib import contextmanager
 import numpy as np
 import pytest
 
-from isplitlbi.report import write_report
-from studies import HOSTILE, hostile_model, small_model
+from isplitlbi.report import study, write_report
+from isplitlbi.tables import users_table
+from studies import HOSTILE, crowd_model, hostile_model, small_model
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="tests in a browser need playwright")
 pytest.importorskip("plotly", reason="the report needs plotly (pip install .[report])")
@@ -109,13 +110,17 @@ def own_ranking(page):
 
 
 def users_shown(page):
-    return page.locator("#users tbody tr td:first-child").all_inner_texts()
+    return page.locator("#users tbody tr th").all_inner_texts()
 
 
 def column(page, title):
     titles = [text.strip() for text in page.locator("#users thead th").all_inner_texts()]
     place = [text.split()[0] for text in titles].index(title.split()[0])
-    return page.locator(f"#users tbody tr td:nth-child({place + 1})").all_inner_texts()
+    return page.locator(f"#users tbody tr :nth-child({place + 1}):is(th, td)").all_inner_texts()
+
+
+def focused(page):
+    return page.evaluate("document.activeElement.id")
 
 
 # --- the slider -----------------------------------------------------------------------------
@@ -170,8 +175,13 @@ def test_the_keyboard_moves_the_slider_and_a_button_brings_it_back(page):
     page.keyboard.press("ArrowLeft")
     page.keyboard.press("ArrowLeft")
     assert page.locator("#time-told").inner_text() != before
-    page.locator("#time-chosen").click()
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
     assert page.locator("#time-told").inner_text() == before
+    # The button is off now: the keyboard is back on the slider, not nowhere.
+    assert focused(page) == "time"
+    page.keyboard.press("ArrowLeft")
+    assert page.locator("#time-told").inner_text() != before
 
 
 # --- the picker -----------------------------------------------------------------------------
@@ -188,6 +198,28 @@ def test_every_user_can_be_picked_and_shows_the_models_own_ranking(page, model):
         for (tier, item, score, seen), row in zip(own_ranking(page), expected, strict=True):
             assert (tier, item, seen) == (row[0], row[1], row[3])
             assert score == pytest.approx(row[2], abs=0.0051)
+        unexpected = [vote for vote in model.telling_votes(user) if vote.probability < 0.5]
+        assert page.locator("#telling li").count() <= len(unexpected)
+        assert page.locator("#telling-none").is_visible() == (not unexpected)
+        common = model.ranking().items.tolist()
+        up = [common.index(item) - place for place, item in enumerate(ranking.items)]
+        assert page.locator("#own tbody td:last-child").all_inner_texts() == [
+            f"{'▲' if by > 0 else '▼'} {abs(by)}" if by else "–" for by in up
+        ]
+
+
+def test_the_ladder_puts_the_user_and_the_consensus_where_their_scores_are(page, model):
+    user = page.locator("#who-name").inner_text()
+    ranking = model.ranking(user)
+    drawn = page.locator("#own tbody tr").evaluate_all(
+        "rows => rows.map(row => ['b', 's'].map(tag => row.querySelector(tag).style.left))"
+    )
+    own = ranking.scores
+    common = model.consensus_[[model.items_.tolist().index(item) for item in ranking.items]]
+    least, most = min(own.min(), common.min()), max(own.max(), common.max())
+    shown = np.array([[float(left.rstrip("%")) for left in row] for row in drawn])
+    expected = 100 * (np.stack([own, common], 1) - least) / (most - least)
+    np.testing.assert_allclose(shown, expected, atol=0.01)
 
 
 def test_a_picked_user_comes_with_kind_reason_quality_and_ties(page, model):
@@ -200,10 +232,14 @@ def test_a_picked_user_comes_with_kind_reason_quality_and_ties(page, model):
     why = page.locator("#who-explanation").inner_text()
     assert why[1:-1] == found.explanation[index][1:]
     facts = page.locator("#who-facts").inner_text()
-    assert f"{found.quality[index]:.2f} of 1" in facts
+    # Their quality is 0, although their votes depend on the items very much.
+    assert found.kind[index] == "reversed"
+    assert "0.00 of 1, as for all reversed votes" in facts
     assert "as number 1" in facts
     ties = np.exp(model.link_.log_probabilities(np.zeros(1), np.array([model.threshold(user)])))
     assert f"a tie in {round(100 * ties[0, 1])} % of votes" in facts
+    assert f"q = {found.q_value[index]:.3f} (p = {found.p_value[index]:.3f})" in facts
+    assert found.q_value[index] != found.p_value[index]
 
 
 def test_the_votes_that_speak_most_against_the_consensus_are_listed(page, model):
@@ -215,12 +251,14 @@ def test_the_votes_that_speak_most_against_the_consensus_are_listed(page, model)
         if vote.outcome == 0:
             winner, loser = sorted((winner, loser))
         sentence = f"{winner} {says} {loser}"
-        expected[sentence] = expected.get(sentence, 0) + vote.times
+        times, _ = expected.get(sentence, (0, None))
+        expected[sentence] = times + vote.times, vote.probability
     shown = page.locator("#telling li").all_inner_texts()
     assert len(shown) == 5
-    for text, (sentence, times) in zip(shown, expected.items(), strict=False):
+    for text, (sentence, (times, share)) in zip(shown, expected.items(), strict=False):
         again = f", said {times} times" if times > 1 else ""
-        assert text.startswith(f"{sentence}{again}; the consensus gave that ")
+        chance = "less than 1" if share < 0.01 else round(100 * share)
+        assert text == f"{sentence}{again}; the consensus gave that {chance} %."
 
 
 def test_search_finds_by_name_and_by_kind_and_says_how_many(page, model):
@@ -236,8 +274,9 @@ def test_a_click_in_the_table_picks_the_user_even_when_the_search_hides_them(pag
     page.locator("#search").fill("no such user")
     row = page.locator("#users tbody tr").nth(2)
     user = row.locator("bdi").inner_text()
-    row.locator("button").click()
+    row.locator("button").press("Enter")
     assert page.locator("#who-name").inner_text() == user
+    assert focused(page) == "user-title"
     assert page.locator("#pick option:checked").inner_text().strip("\u2068").startswith(user)
 
 
@@ -248,6 +287,10 @@ def test_the_picked_user_stands_out_in_the_chart(page, model):
     index = model.users_.tolist().index(user)
     last = model.path_.at(model.path_.times[-1]).distance_to_consensus()[index]
     assert height == pytest.approx(last, rel=0.01)
+    page.locator("#path-chart").evaluate(
+        "chart => chart.emit('plotly_click', { points: [{ customdata: 5 }] })"
+    )
+    assert page.locator("#who-name").inner_text() == users_table(model)["user"][5]
 
 
 def test_the_chart_has_a_line_for_every_user_and_a_ring_for_who_leaves(page, model):
@@ -257,6 +300,29 @@ def test_the_chart_has_a_line_for_every_user_and_a_ring_for_who_leaves(page, mod
     )
     assert lines == len(model.users_)
     assert rings == np.isfinite(model.entry_times_).sum()
+    heights = page.locator("#path-chart").evaluate(
+        """chart => chart.data.filter(t => t.mode === 'markers')
+        .flatMap(t => t.customdata.map((user, k) => [user, t.x[k], t.y[k]]))"""
+    )
+    along = np.array([model.path_.at(t).distance_to_consensus() for t in model.path_.times])
+    for place, left_at, height in heights:
+        index = model.users_.tolist().index(users_table(model)["user"][place])
+        assert left_at == model.entry_times_[index]
+        expected = np.interp(left_at, model.path_.times, along[:, index])
+        assert height == pytest.approx(expected, abs=0.005)
+    kinds = model.abnormality().kind
+    assert sorted(page.locator("#path-legend li").all_inner_texts()) == sorted(
+        f"{kind or 'not abnormal'} ({kinds.count(kind)})" for kind in set(kinds)
+    )
+
+
+def test_no_button_of_a_chart_sends_it_anywhere(page):
+    titles = page.locator(".modebar-btn").evaluate_all(
+        "buttons => buttons.map(each => each.getAttribute('aria-label') ?? each.dataset.title)"
+    )
+    assert set(titles) == {
+        "Download plot as a PNG", "Zoom", "Pan", "Zoom in", "Zoom out", "Reset axes"
+    }  # fmt: skip
 
 
 # --- the table ------------------------------------------------------------------------------
@@ -281,10 +347,21 @@ def test_a_heading_sorts_one_way_and_then_the_other(page):
         assert page.locator("#users th[aria-sort=none]").count() == 6
 
 
+def test_who_has_no_kind_stands_last_either_way(page, model):
+    page.locator("#show-kind").select_option("everybody")
+    kinds = sorted(kind for kind in model.abnormality().kind if kind)
+    rest = ["–"] * (len(model.users_) - len(kinds))
+    for expected in (kinds, kinds[::-1]):
+        page.locator("#users thead button", has_text="Kind").click()
+        assert column(page, "Kind") == expected + rest
+
+
 def test_users_are_sorted_by_the_numbers_in_their_names(page):
     page.locator("#show-kind").select_option("everybody")
     page.locator("#users thead button", has_text="User").click()
     assert users_shown(page) == sorted(users_shown(page))
+    page.locator("#users thead button", has_text="User").click()
+    assert users_shown(page) == sorted(users_shown(page), reverse=True)
 
 
 def test_the_filters_by_kind_and_by_name_work_together(page, model):
@@ -313,8 +390,6 @@ def downloaded(page, folder):
 def test_the_download_has_the_rows_that_are_shown_with_the_columns_of_the_command(
     page, model, tmp_path
 ):
-    from isplitlbi.tables import users_table
-
     rows = downloaded(page, tmp_path)
     table = users_table(model)
     assert list(rows[0]) == [name for name in table.columns if name != "entry_rank"]
@@ -327,19 +402,145 @@ def test_the_download_has_the_rows_that_are_shown_with_the_columns_of_the_comman
         assert row["abnormal"] == "true"
         for name in ("entry_time", "distance", "p_value", "q_value", "quality"):
             assert float(row[name]) == pytest.approx(true[name], rel=1e-4)
+    page.locator("#show-kind").select_option("reversed")
+    page.locator("#users thead button", has_text="Left at").click()
+    shown = users_shown(page)
+    assert [row["user"] for row in downloaded(page, tmp_path)] == shown != sorted(shown)
 
 
 # --- how well it predicts -------------------------------------------------------------------
 
 
 def test_the_curve_follows_the_choice_of_score(page, model):
+    curves = model.selection_.chosen
+    at = int(np.argmin(np.abs(curves.times - model.time_)))
     for scoring in ("log_loss", "macro_f1"):
         page.locator("#scoring").select_option(scoring)
-        drawn = page.locator("#curves-chart").evaluate("chart => chart.data[2].y")
-        np.testing.assert_allclose(drawn, model.selection_.chosen.mean(scoring), rtol=1e-4)
-        assert scoring.replace("_", "-").lower() in (
-            page.locator("#curves-caption").inner_text().lower()
-        )
+        drawn = page.locator("#curves-chart").evaluate("chart => chart.data.map(t => t.y)")
+        expected = []
+        for estimate in ("dense", "sparse"):
+            mean, spread = curves.mean(scoring, estimate), curves.spread(scoring, estimate)
+            expected += [mean - spread, mean + spread, mean]
+        np.testing.assert_allclose(drawn, expected, rtol=1e-4)
+        caption = page.locator("#curves-caption").inner_text()
+        assert scoring.replace("_", "-").lower() in caption.lower()
+        assert f"is {drawn[2][at]:.3f}, give or take {drawn[1][at] - drawn[2][at]:.3f}" in caption
+
+
+# --- many users -----------------------------------------------------------------------------
+
+HELD = 440  # users whose rankings are in the file
+
+
+@pytest.fixture(scope="module")
+def crowd():
+    return crowd_model()
+
+
+@pytest.fixture(scope="module")
+def crowded(browser, crowd, folder):
+    """Open a report of 450 users that holds some times of some of them; opened once."""
+    n_slots = int(np.diff(crowd.path_.slots.start).max()) * HELD
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(study, "MOST_SLOTS", n_slots)
+        patch.setattr(study, "MOST_VALUES", 1)
+        write_report(crowd, folder / "crowd.html")
+    with opened(browser, folder / "crowd.html") as page:
+        yield page
+
+
+def test_between_the_times_that_are_kept_rankings_are_linear(crowded, crowd):
+    along, kept = crowd.path_, [0, 3, 6, 7, 9]
+    assert crowded.locator("#path-chart").evaluate("chart => chart.data.at(-1).x") == (
+        pytest.approx(along.times[kept])
+    )
+    index = crowd.users_.tolist().index(crowded.locator("#who-name").inner_text())
+    mine = slice(*along.slots.start[index : index + 2])
+    for position in range(len(along.times)):
+        slide(crowded, position)
+        own = along.consensus[position].copy()
+        own[along.slots.coordinate[mine]] += [
+            np.interp(along.times[position], along.times[kept], values)
+            for values in along.deviation[kept][:, mine].T
+        ]
+        shown = {item: score for _, item, score, _ in own_ranking(crowded)}
+        np.testing.assert_allclose([shown[item] for item in crowd.items_], own[:-1], atol=0.01)
+    crowded.locator("#time-chosen").click()
+
+
+def test_who_has_no_line_of_their_own_is_in_the_band(crowded, crowd):
+    legend = crowded.locator("#path-legend li").all_inner_texts()
+    assert legend[-1] == "grey band: the middle 80 % of 40 users without a line"
+    assert f"rankings of {HELD} of 450 users" in crowded.locator("#path-caption").inner_text()
+    found = crowd.abnormality().flagged
+    table = users_table(crowd)["user"].to_list()
+    held = [crowd.users_.tolist().index(user) for user in table[:HELD]]
+    others = [user for user in held if not found[user]][400 - found[held].sum() :]
+    assert len(others) == 40
+    bands = crowded.locator("#path-chart").evaluate(
+        "chart => chart.data.slice(0, 3).map(t => t.y[3])"  # at the chosen time, where it is exact
+    )
+    heights = np.sort(crowd.distance_to_consensus()[others])
+    assert bands == pytest.approx(heights[[4, 36, 20]], rel=1e-4)
+
+
+def test_a_long_list_says_what_it_leaves_out_and_still_has_the_picked_user(crowded, crowd):
+    table = users_table(crowd)["user"].to_list()
+    assert crowded.locator("#pick option").count() == 200
+    assert crowded.locator("#pick-told").inner_text() == (
+        "200 of 450 users listed; search to narrow them down."
+    )
+    crowded.locator("#search").fill(table[300])
+    crowded.locator("#search").press("Enter")
+    crowded.locator("#search").fill("")
+    assert table[300] in crowded.locator("#pick option:checked").inner_text()
+    assert "Left the consensus\nnever" in crowded.locator("#who-facts").inner_text()
+
+
+def test_quality_and_readiness_to_tie_are_put_into_words(crowded, crowd):
+    def ties(threshold):
+        return np.exp(crowd.link_.log_probabilities(np.zeros(1), np.array([threshold])))[0, 1]
+
+    careful = ["votes hardly depend on the items", "doubtful", "mostly careful", "careful"]
+    ready = ["hardly", "less ready", "about as readily", "readier", "much readier"]
+    seen = set()
+    crowded.locator("#search").fill("")
+    for place, user in list(enumerate(users_table(crowd)["user"]))[:200:5]:
+        crowded.locator("#pick").select_option(value=str(place))
+        quality, readiness = crowded.locator("#who-facts dd").all_inner_texts()[-2:]
+        value = crowd.abnormality().quality[crowd.users_.tolist().index(user)]
+        seen.add(word := careful[np.searchsorted([0.2, 0.5, 0.8], value)])
+        assert quality == f"{value:.2f} of 1, {word}"
+        ratio = ties(crowd.threshold(user)) / ties(crowd.threshold_)
+        word = ready[np.searchsorted([0.5, 0.87, 1.15, 1.5], ratio)]
+        assert readiness.startswith(word) or f"calls ties {word}" in readiness
+    assert seen == set(careful)
+
+
+def test_a_user_whose_ranking_is_not_in_the_file_has_no_ladder_and_no_line(crowded, crowd):
+    crowded.locator("#search").fill(users_table(crowd)["user"][449])
+    crowded.locator("#search").press("Enter")
+    assert "too large to hold" in crowded.locator("#own tbody").inner_text()
+    picked = "chart => chart.data.at(-1).y.length"
+    assert crowded.locator("#path-chart").evaluate(picked) == 0
+    crowded.locator("#leavers button").first.click()
+    assert crowded.locator("#own tbody tr").count() == len(crowd.items_)
+    assert crowded.locator("#path-chart").evaluate(picked) > 0
+
+
+def test_a_long_table_comes_in_parts_and_the_keyboard_stays_in_it(crowded, crowd, tmp_path):
+    crowded.locator("#show-kind").select_option("everybody")
+    told = crowded.locator("#table-told")
+    assert told.inner_text() == "100 of 450 users shown; the download has them all."
+    table = users_table(crowd)["user"].to_list()
+    assert users_shown(crowded) == table[:100]
+    for shown in (200, 300, 400, 450):
+        crowded.locator("#more").press("Enter")
+        assert users_shown(crowded) == table[:shown]
+        first = crowded.evaluate("document.activeElement.closest('tr').sectionRowIndex")
+        assert first == 100 * ((shown - 1) // 100)
+    assert not crowded.locator("#more").is_visible()
+    assert [row["user"] for row in downloaded(crowded, tmp_path)] == table
 
 
 # --- strangers ------------------------------------------------------------------------------
@@ -355,14 +556,15 @@ def test_hostile_ids_do_nothing_and_show_as_text(browser, hostile_report, tmp_pa
         lines = page.locator("#path-chart .scatterlayer .lines path")
         lines.first.hover(force=True)
         shown = set(page.locator("#users tbody bdi").all_text_contents())
-        assert set(HOSTILE[:12]) <= shown
+        assert set(HOSTILE[:15]) <= shown
+        assert {"a" + 79 * "🦆" + "…", r"'\u2003\u200b'"} <= shown
         assert r"line\x0abreak,and" + '"quote' in shown
         assert page.title() == title
         assert page.locator("img, iframe, b:not(.track b)").count() == 0
         rows = downloaded(page, tmp_path)
-        # A spreadsheet would take the id for a formula: a quote stops it. The others are exact.
-        assert {row["user"].removeprefix("'=") for row in rows} == {
-            name.removeprefix("=") for name in HOSTILE
+        # A spreadsheet would take some ids for formulas: a quote stops it. The others are exact.
+        assert {row["user"] for row in rows} == {
+            f"'{name}" if name[0] in "=+-@" else name for name in HOSTILE
         }
 
 
@@ -425,6 +627,12 @@ def test_on_paper_the_tables_are_whole_and_the_controls_are_gone(browser, report
         )
         assert page.locator("#users").is_visible()
         assert page.pdf()[:5] == b"%PDF-"
+        width = "['path-chart', 'curves-chart'].map(id => document.getElementById(id).layout.width)"
+        screen = page.evaluate(width)
+        page.evaluate("dispatchEvent(new Event('beforeprint'))")
+        assert page.evaluate(width) == [680, 680]
+        page.evaluate("dispatchEvent(new Event('afterprint'))")
+        assert page.evaluate(width) == screen != [680, 680]
 
 
 def test_without_scripts_the_tables_are_there_and_the_page_says_what_is_missing(

@@ -26,10 +26,16 @@
     return Object.fromEntries(await Promise.all(entries));
   }
 
-  /** An id as it can be seen: control characters spelled out, and not longer than `most`. */
+  function spelled(sign) {
+    const code = sign.codePointAt(0).toString(16);
+    return code.length > 2 ? "\\u" + code.padStart(4, "0") : "\\x" + code.padStart(2, "0");
+  }
+
+  /** An id as it can be seen: what is invisible spelled out, and not longer than `most`. */
   function shown(id, most = 80) {
-    const text = String(id).replace(/[\u0000-\u001f\u007f-\u009f]/g, (sign) => "\\x" + sign.charCodeAt(0).toString(16).padStart(2, "0"));
-    return text.length <= most ? text : [...text.slice(0, most)].join("").trimEnd() + "…";
+    const text = String(id).replace(/[\u0000-\u001f\u007f-\u009f]/g, spelled);
+    const signs = [...(/^[\p{Z}\p{C}]*$/u.test(text) ? `'${text.replace(/[^ ]/gu, spelled)}'` : text)];
+    return signs.length <= most ? signs.join("") : signs.slice(0, most).join("").trimEnd() + "…";
   }
 
   /** The same for plotly, to which < and & mean something. Marks keep its direction to itself. */
@@ -51,7 +57,7 @@
 
   function idElement(id) {
     const element = make("bdi", {}, shown(id));
-    if (String(id).length > 80) element.title = String(id).slice(0, 1000);
+    if (element.textContent.endsWith("…")) element.title = shown(id, 1000);
     return element;
   }
 
@@ -152,7 +158,10 @@
       shapes,
     };
   }
-  const config = { responsive: true, displaylogo: false, displayModeBar: coarse ? false : "hover", modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"] };
+  const config = {
+    responsive: true, displaylogo: false, displayModeBar: coarse ? false : "hover", modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"],
+    showSendToCloud: false, plotlyServerURL: "", // nothing leaves this page
+  };
 
   // Lines of at most so many users; the others are drawn as a band.
   const MOST_LINES = 400;
@@ -223,8 +232,9 @@
   }
 
   function pickedTrace() {
+    const held = state.user < nDetailed;
     return {
-      x: keptTimes, y: heightsOf(state.user), mode: "lines", line: { color: colour("--ink"), width: 3.5 }, opacity: 0.85,
+      x: held ? keptTimes : [], y: held ? heightsOf(state.user) : [], mode: "lines", line: { color: colour("--ink"), width: 3.5 }, opacity: 0.85,
       hovertext: hover(state.user), hoverinfo: "text",
     };
   }
@@ -278,7 +288,7 @@
     const time = path.times[state.position];
     const out = Array.from(users.user.keys()).filter((user) => hasLeft(user, time));
     const at = state.position === path.chosen ? ", the chosen time" : "";
-    const told = `At t = ${Number(time.toPrecision(3))}${at}: ${out.length.toLocaleString("en")} of ${counted(nUsers, "user")} ${out.length === 1 ? "has" : "have"} left the consensus.`;
+    const told = `At t = ${Number(time.toPrecision(3))}${at}: ${out.length.toLocaleString("en")} of ${counted(nUsers, "user")} ${out.length === 1 || nUsers === 1 ? "has" : "have"} left the consensus.`;
     find("time").value = state.position;
     find("time").setAttribute("aria-valuetext", told);
     find("time-told").textContent = told;
@@ -315,7 +325,7 @@
       const text = `${users.user[user]} ${nameOf(users.kind[user])}`.toLowerCase();
       if (!text.includes(wanted)) continue;
       matches++;
-      if (found.length < MOST_OPTIONS) found.push(user);
+      if (found.length < MOST_OPTIONS || user === state.user) found.push(user);
     }
     find("pick").replaceChildren(
       ...found.map((user) => {
@@ -337,9 +347,9 @@
     return `${ready}: two equally good items are a tie in ${percent(share)} of votes (consensus: ${percent(common)})`;
   }
 
-  function qualityWords(quality) {
+  function qualityWords(quality, kind) {
     if (quality === null) return "unknown: no votes";
-    const word = quality > 0.8 ? "careful" : quality > 0.5 ? "mostly careful" : quality > 0.2 ? "doubtful" : "votes hardly depend on the items";
+    const word = kind === "reversed" ? "as for all reversed votes" : quality > 0.8 ? "careful" : quality > 0.5 ? "mostly careful" : quality > 0.2 ? "doubtful" : "votes hardly depend on the items";
     return `${quality.toFixed(2)} of 1, ${word}`;
   }
 
@@ -361,12 +371,14 @@
       fact("Left the consensus", entry === null ? "never" : `as number ${user + 1}, at t = ${Number(entry.toPrecision(3))}`),
       fact("Distance to the consensus", number(users.distance[user])),
       fact("Abnormal by chance?", sure),
-      fact("Quality", qualityWords(users.quality[user])),
+      fact("Quality", qualityWords(users.quality[user], nameOf(kind))),
       make("div", { class: "whole" }, make("dt", {}, "Ties"), make("dd", {}, tieWords(users.tie_share[user]))),
     );
     showOwnRanking();
+    const against = tellingVotes(user);
+    find("telling-none").hidden = against.length > 0;
     find("telling").replaceChildren(
-      ...tellingVotes(user).map(({ winner, loser, tie, times, probability }) => {
+      ...against.map(({ winner, loser, tie, times, probability }) => {
         const again = times > 1 ? `, said ${times} times` : "";
         return make("li", {}, idElement(items[winner]), tie ? " ties with " : " beats ", idElement(items[loser]), `${again}; the consensus gave that ${percent(probability)}.`);
       }),
@@ -377,6 +389,7 @@
   function tellingVotes(user) {
     const found = new Map();
     for (let vote = telling.start[user]; vote < telling.start[user + 1]; vote++) {
+      if (telling.probability[vote] >= 0.5) break; // the least likely stand first
       const tie = telling.outcome[vote] === 0;
       let [winner, loser] = [telling.left[vote], telling.right[vote]];
       if (telling.outcome[vote] < 0 || (tie && winner > loser)) [winner, loser] = [loser, winner];
@@ -435,11 +448,13 @@
     }
     const option = [...find("pick").options].find((each) => Number(each.value) === user);
     if (option) option.selected = true;
-    if (user < nDetailed) drawing?.then(() => {
+    drawing?.then(() => {
       const { x, y, hovertext } = pickedTrace();
       Plotly.restyle(find("path-chart"), { x: [x], y: [y], hovertext: [hovertext] }, [pickedPlace]);
     });
-    if (scroll) find("user").scrollIntoView();
+    if (!scroll) return;
+    find("user").scrollIntoView();
+    find("user-title").focus({ preventScroll: true }); // the keyboard goes where the page went
   }
 
   // --- the table -----------------------------------------------------------------------------
@@ -481,7 +496,7 @@
         make("tr", {}, ...COLUMNS.map((column) => {
           const value = column.of(user);
           const content = column.cell ? column.cell(user) : value === null ? "–" : column.digits === undefined ? String(value) : value.toFixed(column.digits);
-          return make("td", { class: classOf(column) }, content);
+          return make(...(column === COLUMNS[0] ? ["th", { scope: "row" }] : ["td", { class: classOf(column) }]), content);
         })),
       ),
     );
@@ -530,7 +545,10 @@
   }
 
   find("time").addEventListener("input", (event) => moveTo(Number(event.target.value)));
-  find("time-chosen").addEventListener("click", () => moveTo(path.chosen));
+  find("time-chosen").addEventListener("click", () => {
+    moveTo(path.chosen);
+    find("time").focus({ preventScroll: true }); // the button is off now
+  });
   find("search").addEventListener("input", showOptions);
   find("search").addEventListener("keydown", (event) => {
     if (event.key === "Enter" && find("pick").options.length) pick(Number(find("pick").options[0].value));
@@ -542,8 +560,10 @@
       showTable();
     });
   find("more").addEventListener("click", () => {
+    const first = sorting.rows;
     sorting.rows += PAGE;
     showTable();
+    find("users").tBodies[0].rows[first].querySelector("button").focus();
   });
   find("download").addEventListener("click", download);
   find("scoring")?.addEventListener("change", (event) => {

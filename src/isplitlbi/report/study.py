@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import base64
 import zlib
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,7 @@ FEWEST_KEPT = 4
 MOST_TELLING = 10  # before those on the same pair are put together
 STEP = 0.002  # of a score along the path; at the chosen time scores are exact
 DIGITS = 5
+LARGEST = 2**53 - 1  # a whole number that the script can tell from its neighbours
 
 
 def packed(raw: bytes) -> str:
@@ -45,14 +47,17 @@ def study_of(model: ISplitLBI) -> dict[str, Any]:
     places = {user: place for place, user in enumerate(model.users_.tolist())}
     order = np.array([places[user] for user in table["user"]], dtype=np.intp)
     return {
-        "items": model.items_.tolist(),
+        "items": _exact(model.items_.tolist()),
         "kinds": [{"name": kind, "colour": KIND_COLOURS[kind]} for kind in KINDS],
         "users": {
             **{
                 name: [_rounded(value) for value in table[name]]
                 for name in table.columns
-                if name not in ("entry_rank", "kind")
+                if name not in ("user", "entry_time", "entry_rank", "kind")
             },
+            "user": _exact(table["user"].to_list()),
+            # Not rounded: the script compares it with the times of the path.
+            "entry_time": table["entry_time"].to_list(),
             "kind": [-1 if kind is None else KINDS.index(kind) for kind in table["kind"]],
             "tie_share": [_rounded(share) for share in _tie_shares(model)[order].tolist()],
         },
@@ -91,26 +96,24 @@ def _path(model: ISplitLBI, order: NDArray[np.intp]) -> dict[str, Any]:
         "at_chosen": _packed(along.deviation[chosen][chosen_slots], "f4"),
         "kept": kept.tolist(),
         "step": step,
-        "differences": _packed(
-            differences, "i4" if np.abs(differences).max(initial=0) > 32_767 else "i2"
-        ),
+        "differences": _packed(differences, "i2"),
     }
 
 
 def _telling(model: ISplitLBI, order: NDArray[np.intp]) -> dict[str, Any]:
-    found = find_telling_votes(
-        model.votes_, model.link_, model.abnormality().consensus, MOST_TELLING
-    )
+    # Votes of different weights are the same thing said again.
+    votes = replace(model.votes_, weight=None)
+    found = find_telling_votes(votes, model.link_, model.abnormality().consensus, MOST_TELLING)
     place = np.empty(len(order), dtype=np.intp)
     place[order] = np.arange(len(order))
     by_place = np.argsort(place[found.user], kind="stable")
-    votes = {name: column[by_place] for name, column in found._asdict().items()}
+    columns = {name: column[by_place] for name, column in found._asdict().items()}
     return {
         "start": _packed(
-            np.searchsorted(place[votes.pop("user")], np.arange(len(order) + 1)), "u4"
+            np.searchsorted(place[columns.pop("user")], np.arange(len(order) + 1)), "u4"
         ),
-        "probability": _packed(votes.pop("probability"), "f4"),
-        **{name: _packed(column, "i4") for name, column in votes.items()},
+        "probability": _packed(columns.pop("probability"), "f4"),
+        **{name: _packed(column, "i4") for name, column in columns.items()},
     }
 
 
@@ -142,6 +145,13 @@ def _tie_share(model: ISplitLBI, threshold: Floats) -> Floats:
 def _packed(array: NDArray[Any], kind: str) -> dict[str, str]:
     raw = np.ascontiguousarray(array, dtype=f"<{kind}").tobytes()
     return {"type": kind, "bytes": packed(raw)}
+
+
+def _exact(ids: list[Any]) -> list[Any]:
+    """Return ids as the script can hold them: numbers too large for it as text."""
+    if any(isinstance(label, int) and abs(label) > LARGEST for label in ids):
+        return [str(label) for label in ids]
+    return ids
 
 
 def _rounded(value: Any) -> Any:

@@ -76,13 +76,15 @@ def tell(model: ISplitLBI, progress: Callable[[float, str], None]) -> dict[str, 
 
 
 def shown_id(label: Any) -> Markup:
-    """Return an id as HTML: its own direction of writing, nothing invisible, not too long."""
+    """Return an id as HTML: its own direction of writing, not invisible, not too long."""
     from markupsafe import Markup
 
     text = "".join(
         ascii(sign)[1:-1] if unicodedata.category(sign) in ("Cc", "Cs") else sign
         for sign in str(label)
     )
+    if all(unicodedata.category(sign)[0] in "ZC" for sign in text):
+        text = ascii(text)
     if len(text) <= LONGEST_ID:
         return Markup("<bdi>{}</bdi>").format(text)
     return Markup("<bdi title='{}'>{}…</bdi>").format(text[:1000], text[:LONGEST_ID])
@@ -93,8 +95,9 @@ def _answer(model: ISplitLBI, scores: list[dict[str, Any]]) -> list[Markup]:
     from markupsafe import Markup
 
     votes, tiers = model.votes_, model.ranking().tiers
+    n_voters = int(np.count_nonzero(votes.votes_per_user))
     asked = Markup(
-        f"{counted(votes.n_users, 'user')} said in {counted(votes.n_votes, 'vote')} which of two "
+        f"{counted(n_voters, 'user')} said in {counted(votes.n_votes, 'vote')} which of two "
         f"items is better, among {votes.n_items:,}; {100 * np.mean(votes.outcome == 0):.1f} % of "
         "the votes are ties."
     )
@@ -118,7 +121,7 @@ def _answer(model: ISplitLBI, scores: list[dict[str, Any]]) -> list[Markup]:
     if not scores:
         return [asked, consensus, users + "."]
     loss = scores[0]
-    if loss["gain"] > 2.0 * loss["spread"]:
+    if loss["gain"] > 2.0 * loss["spread"] and loss["own"] != loss["consensus"]:
         verdict = "own rankings predict held-out votes better than the consensus alone"
     elif loss["gain"] > 0.0:
         verdict = "own rankings hardly predict held-out votes better than the consensus alone"
@@ -208,6 +211,10 @@ def _settings(model: ISplitLBI) -> list[tuple[str, str]]:
         for name, value in model.get_params().items()
         if name not in (*chosen, "times", "n_jobs", "snapshots", "backend", "random_state")
     }
+    along = model.path_.times
+    given["times"] = f"{along[0]:.3g} to {along[-1]:.3g}" + (
+        "" if model.times is None else ", given"
+    )
     given |= {"link": model.link_.name, "solver": type(model._scheme()).__name__.lower()}
     return [
         *((name, f"{value:.6g}") for name, value in chosen.items()),
