@@ -22,7 +22,7 @@ FLOORS = (
     {"report", "plots", "evaluation", "storage"},
     {"tables"},
     {"estimators", "baselines"},
-    {"contract"},
+    {"contract", "distributed"},
     {"selection", "abnormal", "ranking", "checks"},
     {"solvers", "path"},
     {"kernels", "parameters", "simulate"},

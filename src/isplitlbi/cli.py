@@ -272,6 +272,13 @@ def fit(
     checkpoint_seconds: Annotated[
         float, typer.Option(min=0.0, help="Least time between two checkpoints.")
     ] = 10.0,
+    scheduler: Annotated[
+        str | None,
+        typer.Option(help="Fit on the workers of this Dask scheduler, such as tcp://host:8786."),
+    ] = None,
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Fit on so many Dask workers, started here.")
+    ] = None,
     threads: Threads = None,
     seed: Seed = 0,
     quiet: Quiet = False,
@@ -279,11 +286,14 @@ def fit(
 ) -> None:
     """Fit a model to votes and write it to a folder."""
     import shutil
+    from contextlib import nullcontext
 
     from isplitlbi.estimators import ISplitLBI
     from isplitlbi.storage import ModelExists, refuse_existing, save_model, summary
 
     listen_to_remarks(quiet)
+    if scheduler is not None and workers is not None:
+        raise ValueError("give --scheduler or --workers, not both.")
     refuse_existing(output, force=force)
     unfinished = output.with_name(f".{output.name}.unfinished")
     if unfinished.exists() and not resume:
@@ -307,23 +317,28 @@ def fit(
         link=link, rule=rule, scoring=scoring, n_folds=folds, time=time,  # type: ignore[arg-type]
         snapshots=unfinished / "snapshots", n_jobs=threads, random_state=seed, **chosen,
     )  # fmt: skip
+    cluster: Any = nullcontext()
+    if scheduler is not None or workers is not None:
+        from isplitlbi.distributed import client_of
+
+        cluster = client_of(scheduler, workers)
     begun = perf_counter()
     try:
-        with fitting_bar(quiet) as progress:
+        with cluster as client, fitting_bar(quiet) as progress:
             model.fit(
                 reading.votes, progress=progress, checkpoints=unfinished,
-                checkpoint_every=checkpoint_seconds,
+                checkpoint_every=checkpoint_seconds, client=client,
             )  # fmt: skip
         with progress_bar("Testing users", quiet) as testing:
             model.abnormality(progress=testing and (lambda share: testing(share, "drawing votes")))
         save_model(model, output, force=force)
     except KeyboardInterrupt:
-        if any(unfinished.glob("*.npz")):
+        if any(unfinished.rglob("*.npz")):
             _fail("interrupted; go on with the same command and --resume.", INTERRUPTED)
         shutil.rmtree(unfinished, ignore_errors=True)
         raise
     except Exception:
-        if not any(unfinished.glob("*.npz")):
+        if not any(unfinished.rglob("*.npz")):
             shutil.rmtree(unfinished, ignore_errors=True)
         raise
     seconds = perf_counter() - begun

@@ -419,13 +419,31 @@ class Comparisons:
             raise ValueError(
                 f"n_folds is {n_folds}; it must be an integer from 2 to the {self.n_votes} votes."
             )
-        units, place, offset = self._deal(np.random.default_rng(rng))
-        fold = ((place + np.floor(offset * n_folds).astype(np.int64)) % n_folds)[units]
+        fold = self.fold_of_votes(n_folds, np.random.default_rng(rng))
         return [(self.subset(fold != k), self.subset(fold == k)) for k in range(n_folds)]
 
-    def _deal(
-        self, rng: np.random.Generator
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64], Floats]:
+    def fold_of_votes(self, n_folds: int, rng: Any) -> NDArray[np.int64]:
+        """Return the fold of every vote; ``rng`` gives a number per unit, and then per user."""
+        units, place, offset = self._deal(rng)
+        fold = (place + np.floor(offset * n_folds).astype(np.int64)) % n_folds
+        return np.asarray(fold[units])
+
+    @property
+    def in_order(self) -> Self:
+        """The same votes in one order, whatever theirs, so that sums over them round alike."""
+        keys: list[NDArray[Any]] = [self.outcome, self.right, self.left, self.user]
+        if self.weight is not None:
+            keys.insert(0, self.weight)
+        return self.subset(np.lexsort(keys))
+
+    @property
+    def n_units(self) -> int:
+        """Number of votes, or of groups of every user's votes, that are dealt to folds."""
+        if self.group is None:
+            return self.n_votes
+        return len(np.unique(np.stack([self.user, self.group]), axis=1).T)
+
+    def _deal(self, rng: Any) -> tuple[NDArray[np.int64], NDArray[np.int64], Floats]:
         """Put every user's votes (or groups of votes) in a random order, like outcomes adjacent.
 
         Dealing from this order to parts in turn is what makes a split stratified. Returns the unit

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import product
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -51,6 +51,9 @@ from isplitlbi.solvers import (
     follow,
 )
 from isplitlbi.vocabulary import show
+
+if TYPE_CHECKING:
+    from distributed import Client
 
 Floats = NDArray[np.float64]
 
@@ -171,6 +174,7 @@ class ISplitLBI(MarginClassifier):
         progress: Callable[[Progress], None] | None = None,
         checkpoints: str | Path | None = None,
         checkpoint_every: float = 10.0,
+        client: Client | None = None,
     ) -> Self:
         """Fit the path and choose where to stop on it.
 
@@ -191,6 +195,9 @@ class ISplitLBI(MarginClassifier):
             settings that was interrupted goes on from there, and gives the same model.
         checkpoint_every
             Seconds between two writings, at least.
+        client
+            Of Dask: the users are shared out to its workers, and the model is the same. Folders
+            must then be such that all workers reach them.
         """
         votes = as_votes(X, y, sample_weight)
         candidates = self._candidates()
@@ -200,6 +207,10 @@ class ISplitLBI(MarginClassifier):
         kept = None
         if checkpoints is not None:
             kept = Checkpoints(Path(checkpoints), self._identity(votes, folds), checkpoint_every)
+        if client is not None:
+            if folds is not None:
+                raise ValueError("folds cannot be given together with a client.")
+            return self._fit_on(client, votes, candidates, progress, kept)
         if self.time is None:
             n_folds = self.n_folds if folds is None else len(np.unique(np.asarray(folds)))
             reporter = Reporter(1 + len(candidates) * n_folds, progress)
@@ -213,6 +224,35 @@ class ISplitLBI(MarginClassifier):
             path = self._path(votes, dynamics, times, Reporter(1, progress), kept, self._threads())
         if path.ending is not Ending.COMPLETE:
             raise PathFailed(path.ending.value)
+        return self._adopt(votes, selection, path, dynamics, stop)
+
+    def _fit_on(
+        self,
+        client: Client,
+        votes: Comparisons,
+        candidates: list[Dynamics],
+        progress: Callable[[Progress], None] | None,
+        kept: Checkpoints | None,
+    ) -> Self:
+        """Fit on the workers of a cluster."""
+        from isplitlbi.distributed import Cluster, Fit, VotesInMemory
+
+        if self.random_state is None:
+            raise ValueError("a fit on a cluster needs a random_state.")
+        cluster = Cluster(client, VotesInMemory(votes), kept)
+        selection, path, dynamics, stop = Fit(
+            cluster, link_named(self.link), self._scheme(), candidates,
+            None if self.times is None else np.asarray(self.times, dtype=np.float64),
+            self.time, self.n_folds, self.scoring, self.rule, self.random_state,
+            kept, self.backend, progress,
+        ).run()  # fmt: skip
+        if path.ending is not Ending.COMPLETE:
+            raise PathFailed(path.ending.value)
+        if not np.array_equal(path.slots.coordinate, votes.slots.coordinate):
+            raise ValueError(
+                "a part of votes cannot be fitted on a cluster; make Comparisons of their own."
+            )
+        self.costs_ = cluster.costs
         return self._adopt(votes, selection, path, dynamics, stop)
 
     def _adopt(

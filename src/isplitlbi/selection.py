@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -86,6 +86,14 @@ class Selection:
     chosen: Curves
     time: float
 
+    @classmethod
+    def best_of(cls, curves: Sequence[Curves], scoring: Scoring, rule: Rule) -> Self:
+        """Choose the best candidate, and the best time on its path."""
+        best = [each.mean(scoring)[each.best(scoring)] for each in curves]
+        chosen = curves[int(np.argmax(best) if SCORINGS[scoring] else np.argmin(best))]
+        time = float(chosen.times[chosen.best(scoring)])
+        return cls(tuple(curves), scoring, rule, chosen, time)
+
     @property
     def dynamics(self) -> Dynamics:
         """The chosen nu and kappa."""
@@ -133,7 +141,7 @@ def select(
 
     def follow_fold(candidate: int, fold: int) -> None:
         curve, (training, votes) = curves[candidate], folds[fold]
-        held_out = _HeldOut(votes, link, rule, len(curve.times), backend)
+        held_out = HeldOut(votes, link, rule, len(curve.times), backend)
         checkpoint = None
         if checkpoints is not None:
             filled = {"losses": held_out.losses, "tables": held_out.tables}
@@ -158,10 +166,7 @@ def select(
 
     paths = [partial(follow_fold, *each) for each in np.ndindex(len(curves), len(folds))]
     _side_by_side([*alongside, *paths], n_jobs, reporter)
-    best = [c.mean(scoring)[c.best(scoring)] for c in curves]
-    chosen = curves[int(np.argmax(best) if SCORINGS[scoring] else np.argmin(best))]
-    time = float(chosen.times[chosen.best(scoring)])
-    return Selection(tuple(curves), scoring, rule, chosen, time)
+    return Selection.best_of(curves, scoring, rule)
 
 
 def _side_by_side(jobs: Sequence[Callable[[], None]], n_jobs: int, reporter: Reporter) -> None:
@@ -188,19 +193,16 @@ def held_out_parts(
     Votes are dealt at random within users, or as ``fold`` says: a number per vote. The order of the
     votes does not matter.
     """
-    keys: list[NDArray[Any]] = [votes.outcome, votes.right, votes.left, votes.user]
-    if votes.weight is not None:
-        keys.insert(0, votes.weight)
-    order = np.lexsort(keys)
-    ordered = votes.subset(order)  # in one order, so that sums over votes round alike
     if fold is None:
-        parts = ordered.folds_within_user(n_folds, rng)
+        parts = votes.in_order.folds_within_user(n_folds, rng)
     else:
         given = np.asarray(fold)
         if given.shape != (len(votes),):
             raise ValueError(f"folds of shape {given.shape} do not fit {len(votes)} votes.")
-        given = given[order]
-        parts = [(ordered.subset(given != k), ordered.subset(given == k)) for k in np.unique(given)]
+        parts = [
+            (votes.subset(given != k).in_order, votes.subset(given == k).in_order)
+            for k in np.unique(given)
+        ]
     # With very few votes a fold may come out empty on one side; it has nothing to say.
     folds = [(training, held_out) for training, held_out in parts if training and held_out]
     if not folds and fold is not None:
@@ -216,13 +218,13 @@ def _weight(votes: Comparisons) -> float:
     return float(votes.n_votes if votes.weight is None else votes.weight.sum())
 
 
-class _HeldOut:
+class HeldOut:
     """Held-out votes, scored at every time of a path that advances without them."""
 
     def __init__(
         self, votes: Comparisons, link: Link, rule: Rule, n_times: int, backend: str | None
     ) -> None:
-        self.score = _scorer(votes, link, rule, backend)
+        self.score, self.weight = _scorer(votes, link, rule, backend), _weight(votes)
         self.everybody = np.ones(votes.n_users, dtype=np.bool_)
         # Losses and confusions by estimate and time.
         self.losses = np.empty((len(ESTIMATES), n_times))
@@ -237,9 +239,14 @@ class _HeldOut:
 
     def scores(self) -> dict[str, dict[str, Floats]]:
         """Return the scores by estimate and scoring, over times."""
+        return self.scores_of(self.losses, self.tables)
+
+    @staticmethod
+    def scores_of(losses: Floats, tables: Floats) -> dict[str, dict[str, Floats]]:
+        """Return the same of mean losses and confusions that were added up elsewhere."""
         return {
-            estimate: _scores(losses, tables)
-            for estimate, losses, tables in zip(ESTIMATES, self.losses, self.tables, strict=True)
+            estimate: _scores(loss, table)
+            for estimate, loss, table in zip(ESTIMATES, losses, tables, strict=True)
         }
 
 
@@ -282,7 +289,7 @@ def _scorer(
         loss: float = loops.score(
             link, votes.slots, *pairs, consensus, deviation, deviates, by_threshold, table
         )
-        return loss / total
+        return loss / total if total else 0.0
 
     return score
 

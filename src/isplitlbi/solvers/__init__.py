@@ -4,12 +4,12 @@
 `ridge` fits what needs no path.
 """
 
-from isplitlbi.solvers.blocks import available_threads
+from isplitlbi.solvers.blocks import Exchange, available_threads
 from isplitlbi.solvers.checkpoint import Checkpoint, Checkpoints, UnreadableCheckpoint, fingerprint
-from isplitlbi.solvers.driver import Dynamics, Progress, Reporter, Scheme, follow
+from isplitlbi.solvers.driver import Dynamics, Progress, Reporter, Scheme, Stopped, follow
 from isplitlbi.solvers.explicit import Explicit
 from isplitlbi.solvers.implicit import Implicit
-from isplitlbi.solvers.pilot import default_times, fit_before_entries
+from isplitlbi.solvers.pilot import default_times, fit_before_entries, residuals, times_of
 from isplitlbi.solvers.ridge import bootstrap_consensus, fit_consensus, fit_each_user
 from isplitlbi.solvers.state import State
 
@@ -17,12 +17,14 @@ __all__ = [
     "Checkpoint",
     "Checkpoints",
     "Dynamics",
+    "Exchange",
     "Explicit",
     "Implicit",
     "Progress",
     "Reporter",
     "Scheme",
     "State",
+    "Stopped",
     "UnreadableCheckpoint",
     "available_threads",
     "bootstrap_consensus",
@@ -32,4 +34,6 @@ __all__ = [
     "fit_consensus",
     "fit_each_user",
     "follow",
+    "residuals",
+    "times_of",
 ]

@@ -1,4 +1,4 @@
-"""Users in blocks, blocks on threads, sums in a fixed order."""
+"""Users in blocks, blocks on threads or on other machines, sums in a fixed order."""
 
 from __future__ import annotations
 
@@ -15,6 +15,9 @@ from isplitlbi.comparisons import Comparisons
 
 Floats = NDArray[np.float64]
 
+# Adds up what every machine that holds a part of the users has found; all get the same sum.
+Exchange = Callable[[Floats], Floats]
+
 # Large enough to hide the cost of handing a block to a thread, small enough to share the work out.
 EDGES_PER_BLOCK = 1 << 14
 MOST_BLOCKS = 64
@@ -30,19 +33,35 @@ class Blocks:
 
     Where the blocks lie depends on the votes alone, and what they return is summed block after
     block: results do not depend on the number of threads.
+
+    With an exchange, other machines hold other users; `total` adds up over all of them.
     """
 
-    def __init__(self, votes: Comparisons, n_threads: int) -> None:
+    def __init__(
+        self, votes: Comparisons, n_threads: int, exchange: Exchange | None = None
+    ) -> None:
         ends = votes.edges.start[1:]
         n_blocks = int(np.clip(ends[-1] // EDGES_PER_BLOCK, 1, MOST_BLOCKS))
         cuts = np.searchsorted(ends, ends[-1] * np.arange(1, n_blocks) / n_blocks) + 1
         bounds = np.unique(np.concatenate([[0], cuts, [votes.n_users]])).tolist()
         self.ranges = list(pairwise(bounds))
+        self.exchange = exchange
         self._n_others = min(n_threads, len(self.ranges)) - 1
         self._pool = ThreadPoolExecutor(self._n_others) if self._n_others > 0 else None
 
     def __len__(self) -> int:
         return len(self.ranges)
+
+    @property
+    def is_single(self) -> bool:
+        """Whether all users of the fit are in one block."""
+        return len(self) == 1 and self.exchange is None
+
+    def total(self, *parts: Any) -> list[Any]:
+        """Add up numbers and vectors of all blocks here over all machines."""
+        if self.exchange is None:
+            return list(parts)
+        return total(self.exchange, *parts)
 
     def run(self, work: Callable[[int, int, int], Any]) -> list[Any]:
         """Call ``work(block, begin, end)`` for every block; return the results in order."""
@@ -60,3 +79,13 @@ class Blocks:
         for other in others:
             other.result()
         return results
+
+
+def total(exchange: Exchange, *parts: Any) -> list[Any]:
+    """Add up numbers and vectors over all machines, in one exchange."""
+    flat = [np.atleast_1d(np.asarray(part, dtype=np.float64)) for part in parts]
+    sums = np.split(exchange(np.concatenate(flat)), np.cumsum([len(part) for part in flat])[:-1])
+    return [
+        values if isinstance(part, np.ndarray) else float(values[0])
+        for part, values in zip(parts, sums, strict=True)
+    ]

@@ -26,6 +26,7 @@ from isplitlbi import kernels
 from isplitlbi.comparisons import Comparisons
 from isplitlbi.links import Link
 from isplitlbi.path import Ending, RegularizationPath
+from isplitlbi.solvers.blocks import Exchange, total
 from isplitlbi.solvers.checkpoint import Checkpoint, UnreadableCheckpoint
 from isplitlbi.solvers.state import State
 
@@ -67,6 +68,11 @@ class Machine(NamedTuple):
 
     loops: Any  # a module of `kernels`
     n_threads: int
+    exchange: Exchange | None = None  # with the machines that hold the other users
+
+    def any(self, found: bool) -> bool:
+        """Say whether something was found on any machine."""
+        return found if self.exchange is None else total(self.exchange, float(found))[0] > 0.0
 
 
 class Stepper(Protocol):
@@ -149,6 +155,7 @@ def follow(
     reporter: Reporter | None = None,
     n_threads: int = 1,
     backend: str | None = None,
+    exchange: Exchange | None = None,
 ) -> RegularizationPath:
     """Follow the path through the requested times.
 
@@ -169,6 +176,9 @@ def follow(
         Told at every requested time.
     n_threads
         Threads that share the users. The result is the same for any number.
+    exchange
+        Where these are the votes of some users only: adds up over the machines that hold the
+        others, each of which follows the same path.
     """
     wanted = _checked_times(times)
     state = (
@@ -178,7 +188,8 @@ def follow(
     )
     if state.time > wanted[0]:
         raise ValueError(f"the first time is {wanted[0]:g}, before the state's {state.time:g}.")
-    stepper = scheme.prepare(votes, link, dynamics, Machine(kernels.backend(backend), n_threads))
+    machine = Machine(kernels.backend(backend), n_threads, exchange)
+    stepper = scheme.prepare(votes, link, dynamics, machine)
     snapshots = _Snapshots(len(wanted), votes.n_items + 1, len(votes.slots.coordinate), keep)
     resumed = None if checkpoint is None else checkpoint.restore()
     if resumed is not None:
@@ -192,7 +203,7 @@ def follow(
         time = wanted[index]
         while state.time < time and ending is Ending.COMPLETE:
             before = replace(state)
-            ending = _advance(stepper, state, time, wanted[-1], scheme.max_steps)
+            ending = _advance(stepper, machine, state, time, wanted[-1], scheme.max_steps)
         if ending is not Ending.COMPLETE:
             break
         here = state if state.time == time else before.toward(state, time, votes.slots)
@@ -299,14 +310,16 @@ def _mapped(file: Path, shape: tuple[int, int]) -> Floats:
     return mapped
 
 
-def _advance(stepper: Stepper, state: State, until: float, last: float, max_steps: int) -> Ending:
+def _advance(
+    stepper: Stepper, machine: Machine, state: State, until: float, last: float, max_steps: int
+) -> Ending:
     if state.n_steps >= max_steps:
         return Ending.STEP_LIMIT
     since, old_norm = state.time, state.dual_norm
     stepper.step(state, until, last)
     state.n_steps += 1
     watched = (state.consensus, state.deviation, state.dual_norm)
-    if not all(np.isfinite(values).all() for values in watched):
+    if machine.any(not all(np.isfinite(values).all() for values in watched)):
         return Ending.NOT_FINITE
     state.record_entries(since, old_norm)
     return Ending.COMPLETE

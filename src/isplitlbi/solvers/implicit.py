@@ -85,7 +85,7 @@ class _ImplicitStepper:
         self.thresholds = votes.slots.threshold
         ties = np.bincount(votes.edges.owner, votes.edges.ties, votes.n_users)
         self.has_ties = ties > 0
-        self.blocks = Blocks(votes, machine.n_threads)
+        self.blocks = Blocks(votes, machine.n_threads, machine.exchange)
         self.system = System.room(votes)
         self.evaluations = self.conjugate_steps = 0
 

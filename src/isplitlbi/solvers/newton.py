@@ -57,7 +57,7 @@ def minimise(
     consensus, the users' own coordinates, and how often the objective was evaluated and its
     curvature multiplied.
     """
-    if len(blocks) == 1 and hasattr(loops, "minimise"):
+    if blocks.is_single and hasattr(loops, "minimise"):
         found: tuple[Floats, Floats, int, int] = loops.minimise(
             link, slots, edges, origin, has_ties, delta, enough, consensus, own, system
         )
@@ -74,9 +74,10 @@ def minimise(
             )
             return value
 
+        values = blocks.run(assemble)
+        value, gradient, diagonal = blocks.total(sum(values), *partial.sum(axis=1))
         moved = consensus - origin.consensus
-        value = sum(blocks.run(assemble)) + 0.5 * origin.damping * float(np.sum(moved * moved))
-        gradient, diagonal = partial.sum(axis=1)
+        value += 0.5 * origin.damping * float(np.sum(moved * moved))
         return value, gradient + origin.damping * moved, diagonal + origin.damping
 
     def move(_block: int, begin: int, end: int) -> None:
@@ -166,15 +167,17 @@ def newton_direction(
         return along
 
     blocks.run(eliminate)
-    schur = diagonal - partial.sum(axis=0)
+    (eliminated,) = blocks.total(partial.sum(axis=0))
+    schur = diagonal - eliminated
     solution, direction, product = (np.zeros_like(residual) for _ in range(3))
     solution[-1] = 0.0 if free else downhill
     length = momentum = slope = size = target = 0.0
     n_steps = 0
     while True:
         residual -= length * product
-        new_size = sum(blocks.run(update))
-        left = residual - partial.sum(axis=0)
+        sizes = blocks.run(update)
+        new_size, left = blocks.total(sum(sizes), partial.sum(axis=0))
+        left = residual - left
         left[-1] *= free
         preconditioned = left / schur
         new_size += float(np.sum(left * preconditioned))
@@ -187,8 +190,9 @@ def newton_direction(
             return solution, slope, n_steps
 
         direction = momentum * direction + preconditioned
-        along = sum(blocks.run(multiply))
-        product = partial.sum(axis=0) + origin.damping * direction
+        curvatures = blocks.run(multiply)
+        along, product = blocks.total(sum(curvatures), partial.sum(axis=0))
+        product += origin.damping * direction
         product[-1] *= free
         along += float(np.sum(direction * product))
         length = size / along
@@ -220,7 +224,7 @@ def relative(
     blocks: Blocks,
 ) -> float:
     """Return how far two points are apart, relative to the second; the consensus has a weight."""
-    if len(blocks) == 1 and hasattr(loops, "relative"):
+    if blocks.is_single and hasattr(loops, "relative"):
         in_one: float = loops.relative(
             slots, consensus, users, other_consensus, other_users, weight
         )
@@ -230,7 +234,8 @@ def relative(
         found: tuple[float, float] = loops.squares(slots, begin, end, users, other_users)
         return found
 
-    off, size = np.sqrt(np.sum(blocks.run(of_block), axis=0))
+    (squares,) = blocks.total(np.sum(blocks.run(of_block), axis=0))
+    off, size = np.sqrt(squares)
     of_users = off / (size + ERROR_FLOOR)
     off = np.sqrt(np.sum((consensus - other_consensus) ** 2))
     size = np.sqrt(np.sum(other_consensus**2))

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from isplitlbi import kernels
 from isplitlbi.comparisons import Comparisons
 from isplitlbi.links import Link
+from isplitlbi.solvers.blocks import Exchange
 from isplitlbi.solvers.driver import Dynamics, Machine
 from isplitlbi.solvers.implicit import FIRST_STEP, Implicit
 from isplitlbi.solvers.state import State
@@ -32,6 +33,7 @@ def fit_before_entries(
     n_threads: int = 1,
     backend: str | None = None,
     tol: float = 1e-4,
+    exchange: Exchange | None = None,
 ) -> tuple[Floats, Floats]:
     """Fit consensus and deviations with every user still in the consensus (Gamma = 0).
 
@@ -40,7 +42,7 @@ def fit_before_entries(
     """
     step = 1e-6 * dynamics.nu
     undamped = Dynamics(dynamics.nu, UNDAMPED / step, dynamics.delta)
-    machine = Machine(kernels.backend(backend), n_threads)
+    machine = Machine(kernels.backend(backend), n_threads, exchange)
     state = State.initial(votes.slots, votes.n_items, dynamics.delta)
     Implicit(tol).prepare(votes, link, undamped, machine).step(state, step / FIRST_STEP, np.inf)
     return state.consensus, state.deviation
@@ -61,9 +63,26 @@ def default_times(
     Users who say little that is their own leave very late, and waiting for them teaches nothing:
     the range ends at a multiple of the time by which nine in ten of the active users have left.
     """
-    _, deviation = fit_before_entries(votes, link, dynamics, n_threads, backend)
+    found = residuals(votes, link, dynamics, n_threads, backend)
+    return times_of(found, n_times)
+
+
+def residuals(
+    votes: Comparisons,
+    link: Link,
+    dynamics: Dynamics,
+    n_threads: int = 1,
+    backend: str | None = None,
+    exchange: Exchange | None = None,
+) -> Floats:
+    """Return what the consensus leaves unexplained of the votes of every user who has some."""
+    _, deviation = fit_before_entries(votes, link, dynamics, n_threads, backend, exchange=exchange)
     norm = np.sqrt(np.add.reduceat(deviation**2, votes.slots.start[:-1]))
-    residual = norm[votes.votes_per_user > 0] / dynamics.nu
+    return norm[votes.votes_per_user > 0] / dynamics.nu
+
+
+def times_of(residual: Floats, n_times: int = 60) -> Floats:
+    """Return the times that `default_times` finds from the residuals of all users."""
     entry = 1.0 / np.maximum(residual, SMALLEST_RESIDUAL)
     first, late = np.min(entry), np.quantile(entry, 0.9)
     return np.geomspace(0.5 * first, max(4.0 * late, 8.0 * first), n_times)

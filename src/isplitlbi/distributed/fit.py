@@ -1,0 +1,165 @@
+"""A fit on a cluster: the same choices as on one machine, from the same numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isplitlbi.comparisons import InvalidVotes, Slots
+from isplitlbi.distributed.cluster import Cluster, Overall
+from isplitlbi.distributed.jobs import FoldJob, Keeping, PathJob, PilotJob
+from isplitlbi.links import Link
+from isplitlbi.path import Ending, RegularizationPath
+from isplitlbi.selection import (
+    ESTIMATES,
+    SCORINGS,
+    Curves,
+    HeldOut,
+    PathFailed,
+    Rule,
+    Scoring,
+    Selection,
+)
+from isplitlbi.solvers import Checkpoints, Dynamics, Implicit, Progress, Scheme, times_of
+
+Floats = NDArray[np.float64]
+
+MOST_SNAPSHOTS = 256e6  # bytes of a path that come back to the client
+SIDE_BY_SIDE = 2  # paths of a cross-validation: one computes while the other waits for a total
+
+
+class Fitted(NamedTuple):
+    """What a fit on a cluster comes to."""
+
+    selection: Selection | None
+    path: RegularizationPath
+    dynamics: Dynamics
+    time: float
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A fit on a cluster; the settings are those of `ISplitLBI`."""
+
+    cluster: Cluster
+    link: Link
+    scheme: Scheme
+    candidates: Sequence[Dynamics]
+    times: Floats | None
+    time: float | None
+    n_folds: int
+    scoring: Scoring
+    rule: Rule
+    seed: int
+    checkpoints: Checkpoints | None = None
+    backend: str | None = None
+    progress: Callable[[Progress], None] | None = None
+
+    def run(self) -> Fitted:
+        """Choose the time, unless it is given, and follow the whole path."""
+        if not isinstance(self.scheme, Implicit):
+            raise ValueError("on a cluster only the implicit solver is practical.")
+        n_folds = len(self.candidates) * self.n_folds if self.time is None else 0
+        overall = Overall(1 + n_folds, self.progress)
+        grids = [
+            self._default_times(each) if self.times is None else self.times
+            for each in self.candidates
+        ]
+        if self.time is None:
+            selection = self._cross_validate(grids, overall)
+            dynamics, stop, times = selection.dynamics, selection.time, selection.chosen.times
+            return Fitted(selection, self._follow(dynamics, times, stop, overall), dynamics, stop)
+        if len(self.candidates) > 1:
+            raise ValueError("several nu or kappa need cross-validation: leave time unset.")
+        times = np.union1d(grids[0], [self.time])
+        path = self._follow(self.candidates[0], times, self.time, overall)
+        return Fitted(None, path, self.candidates[0], self.time)
+
+    def _default_times(self, dynamics: Dynamics) -> Floats:
+        pilot = PilotJob(self.link, dynamics, self.cluster.n_threads, self.backend)
+        return times_of(np.concatenate(self.cluster.run(pilot)))
+
+    def _cross_validate(self, grids: list[Floats], overall: Overall) -> Selection:
+        """Score the path of every candidate on every fold, as `selection.select` does."""
+        cluster, n_folds = self.cluster, self.n_folds
+        if not 2 <= n_folds <= cluster.n_votes:
+            raise ValueError(
+                f"n_folds is {n_folds}; it must be an integer from 2 to the {cluster.n_votes} "
+                "votes."
+            )
+        stretches = cluster.stretches(self.seed)
+        sizes = np.sum(cluster.ask("fold_sizes", [n_folds] * len(cluster), stretches), axis=0)
+        folds = np.flatnonzero((sizes > 0) & (sizes < cluster.n_votes)).tolist()
+        if not folds:
+            raise InvalidVotes(
+                f"{cluster.n_votes} votes are too few to hold any out: give more, or set the time."
+            )
+
+        def scores_of(candidate: int, fold: int) -> tuple[float, dict[str, dict[str, Floats]]]:
+            job = FoldJob(
+                self.link, self.candidates[candidate], self.scheme, grids[candidate], fold,
+                n_folds, stretches, self.rule,
+                self._keeping(f"candidate-{candidate}-fold-{fold}"), cluster.n_threads,
+                self.backend,
+            )  # fmt: skip
+            found = cluster.run(job, overall.path())
+            if (ending := found[0][0]) is not Ending.COMPLETE:
+                raise PathFailed(ending.value)
+            losses, tables, weight = (sum(each[place] for each in found) for place in (1, 2, 3))
+            return float(weight), HeldOut.scores_of(losses / weight, tables)
+
+        with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
+            scored = list(
+                pool.map(scores_of, *zip(*product(range(len(grids)), folds), strict=True))
+            )
+        curves = []
+        for number, (dynamics, grid) in enumerate(zip(self.candidates, grids, strict=True)):
+            weights, scores = zip(*scored[number * len(folds) :][: len(folds)], strict=True)
+            by_fold = {
+                estimate: {
+                    name: np.stack([each[estimate][name] for each in scores]) for name in SCORINGS
+                }
+                for estimate in ESTIMATES
+            }
+            curves.append(Curves(dynamics, grid, np.array(weights), by_fold))
+        return Selection.best_of(curves, self.scoring, self.rule)
+
+    def _follow(
+        self, dynamics: Dynamics, times: Floats, chosen: float, overall: Overall
+    ) -> RegularizationPath:
+        """Follow the whole path; of its times, as many come back as memory allows."""
+        n_kept = int(np.clip(MOST_SNAPSHOTS // (2 * 8 * self.cluster.n_slots), 3, len(times)))
+        kept = times[np.linspace(0, len(times) - 1, n_kept).round().astype(np.intp)]
+        job = PathJob(
+            self.link, dynamics, self.scheme, np.union1d(kept, [chosen]), self._keeping("path"),
+            self.cluster.n_threads, self.backend,
+        )  # fmt: skip
+        return joined(self.cluster.run(job, overall.path()))
+
+    def _keeping(self, name: str) -> Keeping:
+        if self.checkpoints is None:
+            return Keeping(None, 0.0, len(self.cluster))
+        folder = self.checkpoints.folder.absolute() / name
+        return Keeping(folder, self.checkpoints.every, len(self.cluster))
+
+
+def joined(parts: Sequence[RegularizationPath]) -> RegularizationPath:
+    """Put the paths of all shards together, user after user."""
+    first, before = parts[0], np.cumsum([0, *(part.slots.start[-1] for part in parts)])
+    start = [part.slots.start[1:] + slots for part, slots in zip(parts, before, strict=False)]
+    return replace(
+        first,
+        slots=Slots(
+            np.concatenate([[0], *start]),
+            np.concatenate([part.slots.coordinate for part in parts]),
+        ),
+        deviation=np.concatenate([part.deviation for part in parts], axis=1),
+        sparse=np.concatenate([part.sparse for part in parts], axis=1),
+        entry_times=np.concatenate([part.entry_times for part in parts]),
+    )

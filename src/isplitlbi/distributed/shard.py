@@ -1,0 +1,140 @@
+"""What is on a worker: the votes of some users, and the jobs that are done with them."""
+
+from __future__ import annotations
+
+import asyncio
+import queue
+import threading
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isplitlbi.comparisons import Comparisons
+from isplitlbi.solvers import Exchange, Progress, Reporter, State, Stopped
+
+Floats = NDArray[np.float64]
+
+
+class Piece(NamedTuple):
+    """Some votes of one shard; users are counted from the shard's first."""
+
+    user: NDArray[np.int32]
+    left: NDArray[np.int32]
+    right: NDArray[np.int32]
+    outcome: NDArray[np.int8]
+    weight: Floats | None
+    group: NDArray[np.int32] | None
+
+
+class Heard(NamedTuple):
+    """What a shard says: a sum to be added up, a result, or what went wrong."""
+
+    what: str  # "sum", "result" or "failed"
+    value: Any
+    progress: Progress
+
+
+class Job(Protocol):
+    """Something that all shards do together."""
+
+    def run(self, shard: Shard, exchange: Exchange, reporter: Reporter) -> Any:
+        """Do the shard's part of it; sums over all users come from the exchange."""
+
+
+class Shard:
+    """The votes of some users, on a worker, and what is being done with them (a Dask actor)."""
+
+    def __init__(self, number: int, n_users: int, n_items: int, *pieces: Piece) -> None:
+        columns = [
+            None if parts[0] is None else np.concatenate(parts)
+            for parts in zip(*pieces, strict=True)
+        ]
+        self.number = number
+        self.votes = Comparisons(np.arange(n_users), np.arange(n_items), *columns)  # type: ignore[arg-type]
+        self._talks: dict[str, _Talk] = {}
+
+    def describe(self) -> tuple[int, int, int]:
+        """Return how many votes and units of them there are, and how many slots."""
+        return len(self.votes), self.votes.n_units, len(self.votes.slots.coordinate)
+
+    def fold_sizes(self, n_folds: int, stretch: Stretch) -> NDArray[np.int64]:
+        """Return how many votes each fold holds out."""
+        return np.bincount(self.folds(n_folds, stretch), minlength=n_folds)
+
+    def folds(self, n_folds: int, stretch: Stretch) -> NDArray[np.int64]:
+        """Return the fold of every vote; the same as if all users were here."""
+        return self.votes.in_order.fold_of_votes(n_folds, stretch)
+
+    async def begin(self, key: str, job: Job) -> Heard:
+        """Begin a job, and return what it first has to say."""
+        self._talks[key] = _Talk(self, job)
+        return await self._talks[key].listen()
+
+    async def answer(self, key: str, total: Floats) -> Heard:
+        """Give a job the total it waits for, and return what it says next."""
+        self._talks[key].told.put(total)
+        return await self._talks[key].listen()
+
+    def close(self, key: str) -> None:
+        """Give up a job."""
+        if key in self._talks:
+            self._talks.pop(key).told.put(None)
+
+
+class _Talk(Reporter):
+    """A job in a thread of its own, and the exchange between it and the client."""
+
+    def __init__(self, shard: Shard, job: Job) -> None:
+        super().__init__(1, None)
+        self.told: queue.SimpleQueue[Floats | None] = queue.SimpleQueue()
+        self._said: queue.SimpleQueue[Heard] = queue.SimpleQueue()
+        self._progress = Progress(0.0, 0.0, 0)
+        threading.Thread(target=self._work, args=(shard, job), daemon=True).start()
+
+    async def listen(self) -> Heard:
+        return await asyncio.get_running_loop().run_in_executor(None, self._said.get)
+
+    def advance(self, share: float, state: State) -> None:
+        """Remember how far the job has got; the client hears of it with the next sum."""
+        out = int(np.isfinite(state.entry_times).sum())
+        self._progress = Progress(self._progress.done + share, state.time, out)
+
+    def _work(self, shard: Shard, job: Job) -> None:
+        try:
+            self._say("result", job.run(shard, self._exchange, self))
+        except Stopped:
+            pass
+        except Exception as error:  # whatever it is, the client must hear of it
+            self._say("failed", error)
+
+    def _exchange(self, values: Floats) -> Floats:
+        self._say("sum", values)
+        total = self.told.get()
+        if total is None:
+            raise Stopped
+        return total
+
+    def _say(self, what: str, value: Any) -> None:
+        self._said.put(Heard(what, value, self._progress))
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """The random numbers that belong to one shard, drawn without those of the others.
+
+    It stands in for a generator of which every unit of votes takes one number, and then every user.
+    """
+
+    seed: int
+    units_before: int
+    all_units: int
+    users_before: int
+    _drawn: list[int] = field(default_factory=list)
+
+    def random(self, n: int) -> Floats:
+        """Return the shard's part of the next numbers."""
+        before = self.all_units + self.users_before if self._drawn else self.units_before
+        self._drawn.append(n)
+        return np.random.Generator(np.random.PCG64(self.seed).advance(before)).random(n)

@@ -1,0 +1,358 @@
+"""The fit on a real cluster: a scheduler and workers in processes of their own, on loopback."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from isplitlbi import Comparisons, ISplitLBI
+from isplitlbi.selection import PathFailed
+from isplitlbi.simulate import simulate
+from isplitlbi.solvers import Implicit
+from votes import from_rows, rows
+
+distributed = pytest.importorskip("distributed", reason="needs dask (pip install .[dask])")
+
+from isplitlbi.distributed import VotesInMemory, WorkersLost, cluster, jobs, shard  # noqa: E402
+
+DASK = Path(sys.executable).with_name("dask")
+
+
+class Processes:
+    """A scheduler and its workers, started from the command line."""
+
+    def __init__(self, folder):
+        self.folder, self.workers = folder, []
+        self.file = folder / "scheduler.json"
+        self.scheduler = self._start(
+            "scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard",
+            "--scheduler-file", str(self.file),
+        )  # fmt: skip
+        deadline = time.monotonic() + 60
+        while not self.file.exists() and time.monotonic() < deadline:
+            time.sleep(0.05)
+
+    def _start(self, *arguments):
+        return subprocess.Popen(
+            [sys.executable, DASK, *arguments], stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL, cwd=self.folder,
+        )  # fmt: skip
+
+    def add(self, n_workers):
+        for _ in range(n_workers):
+            self.workers.append(
+                self._start(
+                    "worker", "--scheduler-file", str(self.file), "--host", "127.0.0.1",
+                    "--nthreads", "1", "--no-nanny", "--no-dashboard",
+                )
+            )  # fmt: skip
+
+    def client(self, n_workers):
+        client = distributed.Client(scheduler_file=str(self.file), direct_to_workers=True)
+        if n_workers:
+            client.wait_for_workers(n_workers, timeout=60)
+        return client
+
+    def stop(self):
+        for process in (*self.workers, self.scheduler):
+            process.kill()
+            process.wait()
+
+
+@contextmanager
+def processes(folder, n_workers):
+    started = Processes(folder)
+    try:
+        started.add(n_workers)
+        with started.client(n_workers) as client:
+            yield started, client
+    finally:
+        started.stop()
+
+
+@pytest.fixture(scope="module")
+def study():
+    return simulate(n_users=9, n_items=5, votes_per_user=(15, 30), random_state=3).votes
+
+
+def settings(**changed):
+    """Return a model whose path takes few rounds: each costs milliseconds."""
+    quick = {"kappa": 2.0, "nu": 1.0, "n_folds": 2, "times": [0.2, 0.6, 1.5],
+             "solver": Implicit(tol=0.05)}  # fmt: skip
+    return ISplitLBI(**quick | changed)
+
+
+def assert_same_model(one, other):
+    assert one.time_ == other.time_
+    np.testing.assert_allclose(one.consensus_, other.consensus_, atol=1e-8)
+    np.testing.assert_allclose(one.entry_times_, other.entry_times_, atol=1e-8)
+    np.testing.assert_allclose(one.path_.deviation, other.path_.deviation, atol=1e-8)
+    np.testing.assert_array_equal(one.path_.slots.start, other.path_.slots.start)
+    np.testing.assert_array_equal(one.path_.slots.coordinate, other.path_.slots.coordinate)
+    asked = [(user, *one.items_[:2]) for user in one.users_[:4]]
+    np.testing.assert_allclose(one.predict_proba(asked), other.predict_proba(asked), atol=1e-8)
+    if one.selection_ is not None:
+        mine, theirs = one.selection_.chosen, other.selection_.chosen
+        np.testing.assert_allclose(mine.times, theirs.times, rtol=1e-10)
+        np.testing.assert_allclose(mine.fold_weight, theirs.fold_weight)
+        for estimate, scores in mine.scores.items():
+            for name, values in scores.items():
+                np.testing.assert_allclose(values, theirs.scores[estimate][name], atol=1e-8)
+
+
+@pytest.fixture(scope="module")
+def two_workers(tmp_path_factory):
+    with processes(tmp_path_factory.mktemp("cluster"), 2) as (_, client):
+        yield client
+
+
+@pytest.mark.parametrize("n_workers", [1, 2, 4])
+def test_a_cluster_fits_what_one_process_fits(tmp_path, study, n_workers):
+    with processes(tmp_path, n_workers) as (_, client):
+        on_cluster = settings().fit(study, client=client)
+    assert_same_model(settings().fit(study), on_cluster)
+    costs = on_cluster.costs_
+    assert costs.losses == 0
+    # Sums of at most a number and two vectors go to and from every worker.
+    assert 0 < costs.bytes_sent <= costs.rounds * 2 * n_workers * 8 * (1 + 2 * (study.n_items + 1))
+
+
+def test_times_that_are_found_are_the_same_on_a_cluster(two_workers, study):
+    there = settings(times=None, time=1.0).fit(study, client=two_workers)
+    here = settings(times=None, time=1.0).fit(study)
+    np.testing.assert_allclose(there.path_.times, here.path_.times, rtol=1e-10)
+    assert_same_model(here, there)
+
+
+def test_weights_and_groups_are_the_same_on_a_cluster(two_workers, study):
+    rng = np.random.default_rng(0)
+    names = study.users[study.user], study.items[study.left], study.items[study.right]
+    group = rng.integers(40, size=len(study))
+    votes = Comparisons.from_arrays(*names, study.outcome, rng.uniform(0.5, 2.0, len(study)), group)
+    assert_same_model(settings().fit(votes), settings().fit(votes, client=two_workers))
+
+
+# --- faults ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("keeps", [False, True], ids=["from-the-start", "from-a-checkpoint"])
+def test_a_worker_killed_on_the_way_changes_nothing(tmp_path, study, keeps):
+    expected = settings(time=1.5).fit(study)
+    with processes(tmp_path, 2) as (started, client):
+        victim = started.workers[0]
+
+        def kill(progress):
+            if progress.done > 0.4 and victim.poll() is None:
+                os.kill(victim.pid, signal.SIGKILL)
+                victim.wait()
+
+        folder = tmp_path / "kept" if keeps else None
+        found = settings(time=1.5).fit(
+            study, client=client, progress=kill, checkpoints=folder, checkpoint_every=0.0
+        )
+    assert victim.returncode == -signal.SIGKILL
+    assert found.costs_.losses == 1
+    assert_same_model(expected, found)
+
+
+def test_a_fit_without_any_worker_left_says_so(tmp_path, study, monkeypatch):
+    monkeypatch.setattr(cluster, "PATIENCE", 2.0)
+    with processes(tmp_path, 1) as (started, client):
+
+        def kill(_progress):
+            started.workers[0].kill()
+            started.workers[0].wait()
+
+        with pytest.raises(WorkersLost, match="start workers and fit again"):
+            settings(time=1.5).fit(study, client=client, progress=kill)
+
+
+class Interrupted(Exception):
+    pass
+
+
+def test_an_interrupted_fit_goes_on_from_its_checkpoints_on_another_cluster(tmp_path, study):
+    def interrupt(progress):
+        if progress.done > 0.6:
+            raise Interrupted
+
+    kept = tmp_path / "kept"
+    (tmp_path / "one").mkdir()
+    (tmp_path / "other").mkdir()
+    with processes(tmp_path / "one", 2) as (_, client):
+        with pytest.raises(Interrupted):
+            settings().fit(
+                study, client=client, progress=interrupt, checkpoints=kept, checkpoint_every=0.0
+            )
+        whole = settings().fit(study, client=client)
+    assert any(kept.rglob("shard-1-*.npz"))
+    with processes(tmp_path / "other", 1) as (_, client):
+        found = settings().fit(study, client=client, checkpoints=kept, checkpoint_every=0.0)
+    assert_same_model(whole, found)
+    assert found.costs_.rounds < whole.costs_.rounds
+
+
+def test_what_goes_wrong_on_a_worker_is_told_as_on_one_machine(two_workers, study):
+    with pytest.raises(PathFailed, match="step limit"):
+        settings(solver=Implicit(max_steps=3)).fit(study, client=two_workers)
+    with pytest.raises(ValueError, match="only the implicit solver"):
+        settings(solver="explicit").fit(study, client=two_workers)
+    with pytest.raises(ValueError, match="folds cannot be given"):
+        settings().fit(study, client=two_workers, folds=np.arange(len(study)) % 2)
+    with pytest.raises(ValueError, match="make Comparisons of their own"):
+        settings(time=1.5).fit(study.subset(study.user != 0), client=two_workers)
+
+
+def test_workers_with_another_version_are_refused(two_workers, study, monkeypatch):
+    import isplitlbi
+
+    monkeypatch.setattr(isplitlbi, "__version__", "9.9")
+    with pytest.raises(ValueError, match=r"has isplitlbi .*, this is 9\.9; install the same"):
+        settings().fit(study, client=two_workers)
+
+
+def test_a_scheduler_without_workers_is_told(tmp_path, study):
+    started = Processes(tmp_path)
+    try:
+        with (
+            started.client(0) as client,
+            pytest.raises(ValueError, match="the scheduler has no workers"),
+        ):
+            settings().fit(study, client=client)
+    finally:
+        started.stop()
+
+
+# --- the command line -----------------------------------------------------------------------
+
+
+def run(*arguments):
+    return subprocess.run(
+        [sys.executable, "-m", "isplitlbi", *arguments],
+        capture_output=True, text=True, timeout=300, check=False,
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def votes_file(tmp_path_factory):
+    file = tmp_path_factory.mktemp("votes") / "votes.csv"
+    made = run("simulate", "-o", str(file), "--users", "8", "--items", "5", "--least", "15",
+               "--most", "25")  # fmt: skip
+    assert made.returncode == 0, made.stderr
+    return file
+
+
+def test_the_command_line_fits_on_workers_that_it_starts(votes_file, tmp_path):
+    for name, more in (("one", ()), ("many", ("--workers", "2"))):
+        done = run("fit", str(votes_file), "-o", str(tmp_path / name), "--kappa", "2",
+                   "--nu", "1", "--time", "1", "-q", *more)  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        assert "Traceback" not in done.stderr
+    here, there = (
+        (tmp_path / name / "consensus.csv").read_text().splitlines() for name in ("one", "many")
+    )
+    assert [line.split(",")[:2] for line in here] == [line.split(",")[:2] for line in there]
+
+
+def test_a_scheduler_that_cannot_be_reached_is_one_sentence(votes_file, tmp_path):
+    done = run("fit", str(votes_file), "-o", str(tmp_path / "m"), "--scheduler",
+               "tcp://127.0.0.1:1", "-q")  # fmt: skip
+    assert done.returncode == 2
+    assert done.stderr.startswith("isplitlbi: the scheduler tcp://127.0.0.1:1 cannot be reached")
+    assert done.stderr.count("\n") == 1
+    assert not list(tmp_path.iterdir())
+    both = run("fit", str(votes_file), "-o", str(tmp_path / "m"), "--scheduler", "x",
+               "--workers", "2")  # fmt: skip
+    assert both.returncode == 2 and "not both" in both.stderr
+
+
+# --- parts without a cluster ----------------------------------------------------------------
+
+
+def shards_of(votes, n_shards):
+    """Return the shards of votes as the workers would hold them, and their random numbers."""
+
+    class Client:
+        def scatter(self, piece, **_):
+            return piece
+
+    source = VotesInMemory(votes)
+    bounds = source.cut(n_shards)
+    pieces = source.pieces(Client(), bounds, ["here"] * (len(bounds) - 1))
+    shards = [
+        shard.Shard(number, bounds[number + 1] - first, votes.n_items, *own)
+        for number, (first, own) in enumerate(zip(bounds[:-1], pieces, strict=True))
+    ]
+    units = np.cumsum([0, *(each.votes.n_units for each in shards)])
+    stretches = [
+        shard.Stretch(7, int(before), int(units[-1]), first)
+        for before, first in zip(units[:-1], bounds[:-1], strict=True)
+    ]
+    return shards, stretches, bounds
+
+
+@given(rows, st.integers(1, 4), st.booleans())
+def test_shards_deal_their_votes_to_the_folds_of_the_whole(rows, n_shards, grouped):
+    votes = from_rows(rows, grouped=grouped)
+    if len(votes) < 2:
+        return
+    shards, stretches, bounds = shards_of(votes, n_shards)
+    ordered = votes.in_order
+    whole = ordered.fold_of_votes(2, np.random.default_rng(7))
+    for mine, stretch, first, end in zip(shards, stretches, bounds[:-1], bounds[1:], strict=True):
+        held = (ordered.user >= first) & (ordered.user < end)
+        np.testing.assert_array_equal(mine.folds(2, stretch), whole[held])
+
+
+def test_shards_that_would_go_different_ways_are_an_error():
+    def said(what, value):
+        return shard.Heard(what, value, None)
+
+    one = said("sum", np.ones(3))
+    np.testing.assert_array_equal(cluster._added([one, said("sum", np.arange(3.0))]), [1, 2, 3])
+    for other in (said("sum", np.ones(2)), said("result", None)):
+        with pytest.raises(PathFailed, match="the workers disagree"):
+            cluster._added([one, other])
+
+
+@given(st.lists(st.integers(0, 50), min_size=1, max_size=30), st.integers(1, 40))
+def test_users_are_cut_into_shards_that_leave_nobody_out(votes_per_user, n_shards):
+    bounds = cluster.cut_evenly(np.array(votes_per_user), n_shards)
+    assert bounds[0] == 0 and bounds[-1] == len(votes_per_user)
+    assert bounds == sorted(set(bounds))
+    assert len(bounds) - 1 <= n_shards
+
+
+def test_a_checkpoint_that_not_all_shards_have_is_passed_over(tmp_path, study):
+    from isplitlbi.solvers import State
+
+    state = State.initial(study.slots, study.n_items, 1e-3)
+
+    def kept(number, exchange):
+        return jobs.SharedCheckpoint(tmp_path, number, 2, 0.0, exchange, {})
+
+    alone = kept(0, lambda values: values)
+    alone.offer(state, 1, {}, last=True)
+    shutil.copy(tmp_path / "shard-0-1.npz", tmp_path / "shard-1-1.npz")
+    shutil.copy(tmp_path / "shard-0-1.npz", tmp_path / "shard-0-2.npz")  # the other has no such
+    exchanged = [np.array([2.0 + 1.0]), None]
+
+    def with_the_other(values):
+        if len(values) == 1:
+            return exchanged[0]
+        other = np.zeros_like(values)
+        other[1] = 1.0
+        return values + other
+
+    resumed = kept(0, with_the_other)
+    assert resumed.restore().n_done == 1
+    assert resumed.file.name == "shard-0-1.npz"
