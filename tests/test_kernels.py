@@ -295,7 +295,7 @@ def test_a_step_is_solved_alike_in_one_piece_and_block_by_block(link, seed, scal
 
     class InTwo(Blocks):
         def __init__(self, ranges):
-            self.ranges, self._pool = ranges, None
+            self.ranges, self._pool, self.exchange = ranges, None, None
 
     cut = (votes.n_users + 1) // 2
     halves = InTwo(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import queue
 import threading
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -65,7 +64,7 @@ class Shard:
 
     def folds(self, n_folds: int, stretch: Stretch) -> NDArray[np.int64]:
         """Return the fold of every vote; the same as if all users were here."""
-        return self.votes.in_order.fold_of_votes(n_folds, stretch)
+        return self.votes.in_order.fold_of_votes(n_folds, stretch.numbers())
 
     async def begin(self, key: str, job: Job) -> Heard:
         """Begin a job, and return what it first has to say."""
@@ -120,21 +119,28 @@ class _Talk(Reporter):
         self._said.put(Heard(what, value, self._progress))
 
 
-@dataclass(frozen=True)
-class Stretch:
-    """The random numbers that belong to one shard, drawn without those of the others.
+class Stretch(NamedTuple):
+    """Where the random numbers of one shard lie among those of all.
 
-    It stands in for a generator of which every unit of votes takes one number, and then every user.
+    From one generator every unit of votes takes a number, and then every user.
     """
 
     seed: int
     units_before: int
     all_units: int
     users_before: int
-    _drawn: list[int] = field(default_factory=list)
+
+    def numbers(self) -> _Numbers:
+        """Return a stand-in for the generator, which draws the shard's numbers alone."""
+        return _Numbers(self)
+
+
+class _Numbers:
+    def __init__(self, stretch: Stretch) -> None:
+        self._seed = stretch.seed
+        self._begins = iter((stretch.units_before, stretch.all_units + stretch.users_before))
 
     def random(self, n: int) -> Floats:
         """Return the shard's part of the next numbers."""
-        before = self.all_units + self.users_before if self._drawn else self.units_before
-        self._drawn.append(n)
-        return np.random.Generator(np.random.PCG64(self.seed).advance(before)).random(n)
+        generator = np.random.PCG64(self._seed).advance(next(self._begins))
+        return np.random.Generator(generator).random(n)
