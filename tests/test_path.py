@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from isplitlbi.comparisons import Slots
-from isplitlbi.path import FORMAT_VERSION, Ending, RegularizationPath, UnreadablePath
+from isplitlbi.path import FORMAT_VERSION, Ending, RegularizationPath, UnreadablePath, spread_out
 
 ARRAYS = ("times", "consensus", "deviation", "sparse", "entry_times")
 
@@ -336,3 +336,19 @@ def test_changed_bytes_are_noticed_or_harmless(tmp_path_factory, data):
     except UnreadablePath:
         return
     assert_same(found, path)
+
+
+@given(st.integers(1, 80), st.integers(0, 80), st.data())
+def test_times_are_spread_from_the_first_to_the_last_with_the_chosen_one_among_them(
+    n_times, n_kept, data
+):
+    chosen = data.draw(st.integers(0, n_times - 1))
+    places = spread_out(n_times, n_kept, chosen)
+    assert chosen in places
+    assert np.all(np.diff(places) > 0) and places[0] >= 0 and places[-1] < n_times
+    assert len(places) <= n_kept + 1
+    if n_kept >= 2:
+        assert (places[0], places[-1]) == (0, n_times - 1)
+        without = np.delete(places, np.searchsorted(places, chosen))
+        gaps = np.diff(without) if chosen not in (0, n_times - 1) else np.diff(places)
+        assert gaps.max(initial=0) <= 2 * np.ceil((n_times - 1) / (n_kept - 1)) + 1

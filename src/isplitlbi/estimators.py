@@ -115,6 +115,8 @@ class ISplitLBI(MarginClassifier):
     selection_ : Selection or None
     parameters_ : Parameters
         Consensus and deviations at the chosen time.
+    costs_ : Costs
+        What the rounds of a fit on a cluster came to; only after such a fit.
 
     Examples
     --------

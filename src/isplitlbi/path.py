@@ -21,6 +21,9 @@ Floats = NDArray[np.float64]
 FORMAT = "isplitlbi regularization path"
 FORMAT_VERSION = 1
 
+# Bytes of snapshots that are stored or sent; where there would be more, there are fewer times.
+MOST_SNAPSHOTS = 256e6
+
 
 class Ending(Enum):
     """How a path ended, in a sentence for the person who asked for it."""
@@ -174,6 +177,12 @@ class RegularizationPath:
             and self.sparse.shape == self.deviation.shape
             and all(getattr(self, name).dtype == np.float64 for name in _ARRAYS)
         )
+
+
+def spread_out(n_times: int, n_kept: int, chosen: int) -> NDArray[np.intp]:
+    """Return about so many places among the times, evenly spread, the chosen one among them."""
+    evenly = np.linspace(0, n_times - 1, n_kept).round()
+    return np.union1d(evenly, [chosen]).astype(np.intp)
 
 
 _ARRAYS = ("times", "consensus", "deviation", "sparse", "entry_times")

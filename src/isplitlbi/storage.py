@@ -27,15 +27,12 @@ from isplitlbi.abnormal import Abnormality
 from isplitlbi.comparisons import Comparisons
 from isplitlbi.estimators import SOLVERS, ISplitLBI
 from isplitlbi.links import LINKS, link_named
-from isplitlbi.path import RegularizationPath, UnreadablePath
+from isplitlbi.path import MOST_SNAPSHOTS, RegularizationPath, UnreadablePath, spread_out
 from isplitlbi.selection import ESTIMATES, SCORINGS, Curves, Selection
 from isplitlbi.solvers import Dynamics, Scheme, fingerprint
 from isplitlbi.tables import ranking_table, users_table
 
 FORMAT, FORMAT_VERSION = "isplitlbi model", 2
-
-# Bytes of snapshots; where there would be more, fewer times of the path are stored.
-MOST_SNAPSHOTS = 256e6
 
 _IDS, _COLUMNS, _OPTIONAL = (
     ("users", "items"),
@@ -187,8 +184,7 @@ def _small_enough(path: RegularizationPath, time: float) -> RegularizationPath:
         return path
     n_times = len(path.times)
     n_kept = max(int(n_times * MOST_SNAPSHOTS / size) - 1, 0)
-    evenly = np.linspace(0, n_times - 1, n_kept).round()
-    at = np.union1d(evenly, np.flatnonzero(path.times == time)).astype(np.intp)
+    at = spread_out(n_times, n_kept, int(np.searchsorted(path.times, time)))
     return replace(
         path,
         times=path.times[at],

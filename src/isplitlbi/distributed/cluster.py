@@ -165,8 +165,8 @@ class Cluster:
         self._shards: list[_Placed] = []
         self._place()
         described = self.ask("describe")
-        self.n_votes, self.n_units, self.n_slots = np.sum(described, axis=0).tolist()
-        self._units = [units for _, units, _ in described]
+        n_votes, self._units, n_slots = zip(*described, strict=True)
+        self.n_votes, self.n_slots = sum(n_votes), sum(n_slots)
 
     def __len__(self) -> int:
         return len(self.bounds) - 1

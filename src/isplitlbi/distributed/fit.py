@@ -15,7 +15,7 @@ from isplitlbi.comparisons import InvalidVotes, Slots
 from isplitlbi.distributed.cluster import Cluster, Overall
 from isplitlbi.distributed.jobs import FoldJob, Keeping, PathJob, PilotJob
 from isplitlbi.links import Link
-from isplitlbi.path import Ending, RegularizationPath
+from isplitlbi.path import MOST_SNAPSHOTS, Ending, RegularizationPath, spread_out
 from isplitlbi.selection import (
     ESTIMATES,
     SCORINGS,
@@ -30,7 +30,6 @@ from isplitlbi.solvers import Checkpoints, Dynamics, Implicit, Progress, Scheme,
 
 Floats = NDArray[np.float64]
 
-MOST_SNAPSHOTS = 256e6  # bytes of a path that come back to the client
 SIDE_BY_SIDE = 2  # paths of a cross-validation: one computes while the other waits for a total
 
 
@@ -135,9 +134,9 @@ class Fit:
     ) -> RegularizationPath:
         """Follow the whole path; of its times, as many come back as memory allows."""
         n_kept = int(np.clip(MOST_SNAPSHOTS // (2 * 8 * self.cluster.n_slots), 3, len(times)))
-        kept = times[np.linspace(0, len(times) - 1, n_kept).round().astype(np.intp)]
+        kept = times[spread_out(len(times), n_kept, int(np.searchsorted(times, chosen)))]
         job = PathJob(
-            self.link, dynamics, self.scheme, np.union1d(kept, [chosen]), self._keeping("path"),
+            self.link, dynamics, self.scheme, kept, self._keeping("path"),
             self.cluster.n_threads, self.backend,
         )  # fmt: skip
         return joined(self.cluster.run(job, overall.path()))

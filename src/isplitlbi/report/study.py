@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from isplitlbi.abnormal import KINDS, find_telling_votes
 from isplitlbi.estimators import ISplitLBI
+from isplitlbi.path import spread_out
 from isplitlbi.plots import KIND_COLOURS
 from isplitlbi.selection import ESTIMATES, SCORINGS
 from isplitlbi.tables import users_table
@@ -77,10 +78,9 @@ def _path(model: ISplitLBI, order: NDArray[np.intp]) -> dict[str, Any]:
     start = np.concatenate([[0], np.cumsum(n_slots)])
     chosen_slots = np.repeat(slots.start[order] - start[:-1], n_slots) + np.arange(start[-1])
     chosen = int(np.searchsorted(along.times, model.time_))
-    last = len(along.times) - 1
-    n_kept = np.clip(MOST_VALUES // max(int(start[-1]), 1), FEWEST_KEPT, last + 1)
-    evenly = np.linspace(0, last, n_kept).round()
-    kept = np.union1d(evenly, [chosen]).astype(np.intp)
+    n_times = len(along.times)
+    n_kept = int(np.clip(MOST_VALUES // max(int(start[-1]), 1), FEWEST_KEPT, n_times))
+    kept = spread_out(n_times, n_kept, chosen)
     some = np.stack([along.deviation[time][chosen_slots] for time in kept])
     step = max(STEP, float(np.abs(some).max(initial=0.0)) / 30_000)
     # Differences from one time to the next are small, and compress well. One that does not fit into

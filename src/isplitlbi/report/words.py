@@ -46,6 +46,7 @@ def tell(model: ISplitLBI, progress: Callable[[float, str], None]) -> dict[str, 
     effect = _effect(model)
     progress(0.9, "writing")
     scores = _scores(model)
+    kinds = Counter(model.abnormality().kind)
     return {
         "answer": _answer(model, scores),
         "health": {
@@ -61,9 +62,7 @@ def tell(model: ISplitLBI, progress: Callable[[float, str], None]) -> dict[str, 
         "n_flagged": len(model.abnormal_users_),
         "fdr": f"{100 * model.fdr:g} %",
         "n_times": len(model.path_.times),
-        "kinds": [
-            (kind, count) for kind in KINDS if (count := Counter(model.abnormality().kind)[kind])
-        ],
+        "kinds": [(kind, kinds[kind]) for kind in KINDS if kinds[kind]],
         "effect": effect,
         "scores": scores,
         "n_folds": None if model.selection_ is None else len(model.selection_.chosen.fold_weight),
