@@ -1,102 +1,185 @@
-"""A path on Dask workers beside the same path in one process.
+"""A path on Dask workers beside the same path in one process, from parts in a folder.
 
-Votes as in scale.py are followed along one path, to a time that is given: by two threads of one
-process, and by two workers with one thread each, which are started on this machine. Compiling comes
-before. Every size is also followed by one and by four workers where it is small, so that a round's
-cost by itself can be seen: a sum from every worker, and the total back.
+Votes as in scale.py lie in Parquet parts. One path is followed to a given time: by two threads of
+one process, which reads the folder, and by workers with one thread each, started on this machine,
+which read the parts themselves. Each run is a process of its own; compiling and starting workers comes
+before the clock starts, reading after. Small sizes are also run on one and on four workers, so that
+the cost of a round by itself can be seen: a sum from every worker, and the total back.
 
-    python benchmarks/distributed.py [--votes 10000 100000 1000000] [--workers 1 2 4]
+    python benchmarks/distributed.py [--votes 1e4 1e5 1e6 1e7] [--workers 1 2 4] [--parts 20]
+                                     [--repeats 1]
 
-rounds        of one path, the search for its times included
-bytes         that a round sends and receives, over all workers
+seconds       to read the parts and to follow the path: the median of the repeats
+rounds        of one path
+bytes         that a round sends and receives for each worker, the largest vectors included
 ms a round    from one total to the next, computing included
-off           the largest difference in consensus, entry times and deviations
+MB            the peak memory of the process, or of the client
+ratio         of the seconds to those of two threads
+off           the largest difference in consensus, entry times and predictions
 
-The last line has the ratio at the largest size with two workers; the exit code is 1 where results
-differ by more than 1e-8.
+The last lines are what is asked of it. The exit code is 1 where one is missed: results that differ
+by more than 1e-8; at ten million votes two workers that take more than 1.3 times as long as two
+threads, or a client of more than 1 GB; rounds that grow with votes and users.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
+import resource
 import runpy
+import subprocess
 import sys
 from pathlib import Path
+from statistics import median
+from tempfile import TemporaryDirectory
 from time import perf_counter
+from typing import Any
 
 import numpy as np
+import polars as pl
 
 # This script has the name of the library that it measures, and must not be found in its place.
 HERE = Path(__file__).resolve().parent
 sys.path = [folder for folder in sys.path if Path(folder).resolve() != HERE]
 
-from isplitlbi import Comparisons, ISplitLBI  # noqa: E402
+from isplitlbi import ISplitLBI  # noqa: E402
 from isplitlbi.distributed import client_of  # noqa: E402
 
-MOST_DIFFERENCE = 1e-8
+MOST_DIFFERENCE, MOST_RATIO, MOST_MEMORY, MOST_GROWTH = 1e-8, 1.3, 1000.0, 1.1
 SMALL = 100_000  # votes up to which all numbers of workers are tried
+LARGE = 10_000_000  # votes at which ratio and memory are asked for
+TIMES = [0.25, 0.5, 1.0]
+N_ASKED = 1000  # predictions that are compared
+
+missed: list[str] = []
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--votes", type=float, nargs="+", default=[1e4, 1e5, 1e6])
+    parser.add_argument("--votes", type=float, nargs="+", default=[1e4, 1e5, 1e6, 1e7])
     parser.add_argument("--workers", type=int, nargs="+", default=[1, 2, 4])
+    parser.add_argument("--parts", type=int, default=20)
+    parser.add_argument("--repeats", type=int, default=1)
+    parser.add_argument("--run", nargs=2, help=argparse.SUPPRESS)  # a folder, and how many workers
     asked = parser.parse_args()
-    print(f"{'votes':>11}{'where':>20}{'seconds':>10}{'rounds':>8}{'bytes':>9}{'ms a round':>12}"
-          f"{'ratio':>8}{'off':>10}")  # fmt: skip
-    worst, ratio = 0.0, float("nan")
-    sizes = [int(size) for size in asked.votes]
-    studies = {size: study(size) for size in sizes}
-    warm_up = study(2_000)
-    fitted(warm_up)
-    alone = {}
-    for size, votes in studies.items():
-        alone[size] = fitted(votes)
-        print(f"{size:>11,}{'2 threads':>20}{alone[size][1]:>10.1f}", flush=True)
-    for n_workers in asked.workers:
-        with client_of(workers=n_workers) as client:
-            fitted(warm_up, client)
-            for size, votes in studies.items():
-                if size > SMALL and n_workers != 2:
-                    continue
-                model, seconds = fitted(votes, client)
-                costs, (expected, by_threads) = model.costs_, alone[size]
-                off = difference(model, expected)
-                worst, ratio = max(worst, off), seconds / by_threads
-                print(
-                    f"{size:>11,}{f'{n_workers} workers':>20}{seconds:>10.1f}{costs.rounds:>8}"
-                    f"{costs.bytes_sent / costs.rounds:>9.0f}"
-                    f"{1e3 * costs.seconds / costs.rounds:>12.2f}{ratio:>8.2f}{off:>10.1e}",
-                    flush=True,
-                )
-                if n_workers == 2:
-                    at_two = ratio
-    print(f"distributed: two workers take {at_two:.2f} times as long as two threads at "
-          f"{max(sizes):,} votes; results differ by {worst:.1e}")  # fmt: skip
-    return int(worst > MOST_DIFFERENCE)
+    if asked.run:
+        print(json.dumps(run(Path(asked.run[0]), int(asked.run[1]))))
+        return 0
+    print(f"{'votes':>11}{'where':>11}{'seconds':>9}{'rounds':>8}{'bytes':>8}{'ms a round':>12}"
+          f"{'MB':>7}{'ratio':>7}{'off':>9}")  # fmt: skip
+    bytes_a_round, worst = [], 0.0
+    for size in map(int, asked.votes):
+        with TemporaryDirectory() as folder:
+            write_parts(size, asked.parts, Path(folder))
+            runs = [0, *(n for n in asked.workers if n == 2 or size <= SMALL)]
+            # Side by side in time: what else goes on here disturbs all of them alike.
+            found = {n: [] for n in runs}
+            for _ in range(asked.repeats):
+                for n_workers in runs:
+                    found[n_workers].append(in_a_process(Path(folder), n_workers))
+        alone = median(each["seconds"] for each in found[0])
+        for n_workers, repeats in found.items():
+            one, seconds = repeats[0], median(each["seconds"] for each in repeats)
+            off = max(difference(each, found[0][0]) for each in repeats)
+            memory = max(each["megabytes"] for each in repeats)
+            rounds = ""
+            if n_workers:
+                bytes_a_round.append(one["bytes"] / one["rounds"] / n_workers)
+                rounds = (f"{one['rounds']:>8}{bytes_a_round[-1]:>8.0f}"
+                          f"{1e3 * one['seconds_of_rounds'] / one['rounds']:>12.2f}")  # fmt: skip
+            where = f"{n_workers} workers" if n_workers else "2 threads"
+            print(f"{size:>11,}{where:>11}{seconds:>9.1f}{rounds:28}{memory:>7.0f}"
+                  f"{seconds / alone:>7.2f}{off:>9.1e}", flush=True)  # fmt: skip
+            worst = max(worst, off)
+            if size >= LARGE and n_workers == 2:
+                ratio = seconds / alone
+                hold(ratio <= MOST_RATIO, f"two workers take {ratio:.2f} times as long as two "
+                     f"threads at {size:,} votes, at most {MOST_RATIO} asked")  # fmt: skip
+                hold(memory <= MOST_MEMORY, f"the client takes {memory:.0f} MB at {size:,} votes, "
+                     f"at most {MOST_MEMORY:.0f} asked")  # fmt: skip
+    hold(
+        worst <= MOST_DIFFERENCE, f"results differ by {worst:.1e}, at most {MOST_DIFFERENCE} asked"
+    )
+    growth = max(bytes_a_round) / min(bytes_a_round)
+    hold(growth <= MOST_GROWTH, f"bytes of a round and worker are {min(bytes_a_round):.0f} to "
+         f"{max(bytes_a_round):.0f}, whatever the votes and users")  # fmt: skip
+    print("\n".join(lines))
+    return int(bool(missed))
 
 
-def study(size: int) -> Comparisons:
+lines: list[str] = []
+
+
+def hold(is_well: bool, line: str) -> None:
+    lines.append(f"distributed: {line}{'' if is_well else '   MISSED'}")
+    if not is_well:
+        missed.append(line)
+
+
+def write_parts(size: int, n_parts: int, folder: Path) -> None:
     scale = runpy.run_path(str(HERE / "scale.py"))
     columns = scale["draw"](size)
-    n_users = int(columns.user.max()) + 1
-    return Comparisons(np.arange(n_users), np.arange(scale["N_ITEMS"]), *columns, None, None)
+    words = np.array(["right", "tie", "left"])
+    for number, rows in enumerate(np.array_split(np.arange(size), n_parts)):
+        user, left, right, outcome = (column[rows] for column in columns)
+        frame = pl.DataFrame(
+            {"user": user, "left": left, "right": right, "winner": words[outcome + 1]}
+        )
+        frame.write_parquet(folder / f"part-{number:02}.parquet")
 
 
-def fitted(votes: Comparisons, client: object = None) -> tuple[ISplitLBI, float]:
+# --- one run, in a process of its own ------------------------------------------------------
+
+
+def in_a_process(folder: Path, n_workers: int) -> dict[str, Any]:
+    done = subprocess.run(
+        [sys.executable, __file__, "--run", str(folder), str(n_workers)],
+        stdout=subprocess.PIPE, check=True, text=True,
+    )  # fmt: skip
+    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+def run(folder: Path, n_workers: int) -> dict[str, Any]:
+    with TemporaryDirectory() as small:
+        write_parts(2_000, 2, Path(small))
+        if n_workers == 0:
+            fitted(Path(small))
+            return fitted(folder)
+        with client_of(workers=n_workers) as client:
+            fitted(Path(small), client)
+            return fitted(folder, client)
+
+
+def fitted(folder: Path, client: Any = None) -> dict[str, Any]:
     begun = perf_counter()
-    model = ISplitLBI(time=1.0, n_jobs=2).fit(votes, client=client)
-    return model, perf_counter() - begun
+    model = ISplitLBI(times=TIMES, time=TIMES[-1], n_jobs=2).fit(folder, client=client)
+    seconds = perf_counter() - begun
+    found: dict[str, Any] = {
+        "seconds": seconds,
+        "megabytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3,
+    }
+    if client is not None:
+        found |= {"rounds": model.costs_.rounds, "bytes": model.costs_.bytes_sent,
+                  "seconds_of_rounds": model.costs_.seconds}  # fmt: skip
+    users, items = model.users_, model.items_
+    some = np.random.default_rng(0).integers(len(users), size=N_ASKED)
+    asked = pl.DataFrame({"user": users[some], "left": items[some % len(items)],
+                          "right": items[(some + 1) % len(items)]})  # fmt: skip
+    left = np.where(np.isfinite(model.entry_times_), model.entry_times_, -1.0)
+    return found | {
+        "consensus": model.consensus_.tolist(),
+        "entry_times": left.tolist(),
+        "predictions": model.predict_proba(asked).ravel().tolist(),
+    }
 
 
-def difference(one: ISplitLBI, other: ISplitLBI) -> float:
-    left = np.isfinite(one.entry_times_)
-    pairs = [
-        (one.consensus_, other.consensus_),
-        (one.entry_times_[left], other.entry_times_[left]),
-        (one.parameters_.deviation, other.parameters_.deviation),
-    ]
-    return max(float(np.max(np.abs(a - b), initial=0.0)) for a, b in pairs)
+def difference(one: dict[str, Any], other: dict[str, Any]) -> float:
+    return max(
+        float(np.max(np.abs(np.subtract(one[name], other[name]))))
+        for name in ("consensus", "entry_times", "predictions")
+    )
 
 
 if __name__ == "__main__":

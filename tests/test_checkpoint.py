@@ -15,7 +15,6 @@ from isplitlbi.solvers import (
     Explicit,
     Implicit,
     UnreadableCheckpoint,
-    fingerprint,
     follow,
 )
 
@@ -159,12 +158,6 @@ def test_the_number_of_threads_is_no_other_fit(tmp_path):
 def test_folds_without_a_seed_cannot_go_on(tmp_path):
     with pytest.raises(ValueError, match="checkpoints need a random_state"):
         ISplitLBI(random_state=None).fit(VOTES, checkpoints=tmp_path)
-
-
-def test_a_fingerprint_knows_the_votes_and_not_their_order():
-    shuffled = VOTES.subset(np.random.default_rng(0).permutation(len(VOTES)))
-    assert fingerprint(shuffled) == fingerprint(VOTES)
-    assert fingerprint(VOTES.subset(np.arange(5))) != fingerprint(VOTES)
 
 
 def test_the_identity_is_plain_json(tmp_path):

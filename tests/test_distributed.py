@@ -10,11 +10,14 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from isplitlbi import Comparisons, ISplitLBI
+from isplitlbi import Comparisons, InvalidVotes, ISplitLBI
+from isplitlbi.overview import Overview
+from isplitlbi.readers import Parts
 from isplitlbi.selection import PathFailed
 from isplitlbi.simulate import simulate
 from isplitlbi.solvers import Implicit
@@ -141,7 +144,98 @@ def test_weights_and_groups_are_the_same_on_a_cluster(two_workers, study):
     assert_same_model(settings().fit(votes), settings().fit(votes, client=two_workers))
 
 
+# --- parts that the workers read ------------------------------------------------------------
+
+
+def frame_of(votes, **more):
+    names = votes.users[votes.user], votes.items[votes.left], votes.items[votes.right]
+    return pl.DataFrame(dict(zip(("user", "left", "right"), names, strict=True))).with_columns(
+        winner=pl.Series([{1: "left", 0: "tie", -1: "right"}[o] for o in votes.outcome]), **more
+    )
+
+
+def in_parts(folder, frame, n_parts, seed=0):
+    """Write votes to parts of unequal size, in no order at all."""
+    folder.mkdir()
+    rng = np.random.default_rng(seed)
+    part = np.minimum(rng.geometric(0.3, len(frame)) - 1, n_parts - 1)
+    part[:n_parts] = np.arange(n_parts)  # none is empty
+    order = rng.permutation(len(frame))
+    for number in range(n_parts):
+        rows = order[part[order] == number]
+        if number % 2:
+            frame[rows].write_csv(folder / f"part-{number}.csv")
+        else:
+            frame[rows].write_parquet(folder / f"part-{number}.parquet")
+    return folder
+
+
+@pytest.mark.parametrize("n_parts", [1, 5])
+def test_workers_read_parts_and_fit_what_one_process_fits(two_workers, tmp_path, study, n_parts):
+    folder = in_parts(tmp_path / "votes", frame_of(study), n_parts)
+    expected = settings().fit(study)
+    found = settings().fit(folder, client=two_workers)
+    assert_same_model(expected, found)
+    assert found.overview_.fingerprint == expected.overview_.fingerprint
+    assert str(found.overview_) == str(expected.overview_)
+    assert found.users_.tolist() == expected.users_.tolist()
+    assert found.items_.tolist() == expected.items_.tolist()
+    assert_same_model(expected, settings().fit(folder))  # and so does one process
+
+
+def test_weights_and_groups_in_parts_are_the_same_on_a_cluster(two_workers, tmp_path, study):
+    rng = np.random.default_rng(1)
+    more = {
+        "weight": pl.Series(rng.uniform(0.5, 2.0, len(study))),
+        "group": pl.Series(rng.integers(40, size=len(study)).astype(str)),
+    }
+    folder = in_parts(tmp_path / "votes", frame_of(study, **more), 4)
+    votes = Comparisons.from_frame(frame_of(study, **more))
+    found = settings().fit(folder, client=two_workers)
+    assert_same_model(settings().fit(votes), found)
+    assert found.overview_.fingerprint == Overview.of(votes).fingerprint
+
+
+def test_a_damaged_part_is_told_with_its_name(two_workers, tmp_path, study):
+    folder = in_parts(tmp_path / "votes", frame_of(study), 4)
+    whole = (folder / "part-2.parquet").read_bytes()
+    (folder / "part-2.parquet").write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(InvalidVotes, match=r"^part-2\.parquet: this is not a readable Parquet"):
+        settings().fit(folder, client=two_workers)
+    frame_of(study).with_columns(right="left").write_csv(folder / "part-1.csv")
+    with pytest.raises(InvalidVotes, match=r"^part-1\.csv, rows 1, 2, 3 and .*: item"):
+        settings().fit(folder, client=two_workers)
+    (folder / "part-2.parquet").unlink()
+    (folder / "part-2.parquet").symlink_to(tmp_path / "not there")
+    (folder / "part-1.csv").unlink()
+    with pytest.raises(InvalidVotes, match="a worker does not find this part"):
+        settings().fit(folder, client=two_workers)
+
+
+def test_rows_that_workers_drop_are_told(two_workers, tmp_path, study, caplog):
+    bad = frame_of(study)[:3].with_columns(right="left")
+    folder = in_parts(tmp_path / "votes", pl.concat([frame_of(study), bad]), 3)
+    found = settings(time=1.5).fit(Parts.of(folder, drop_invalid=True), client=two_workers)
+    assert found.overview_.n_votes == len(study)
+    assert sum(int(line.split(": ")[1].split()[0]) for line in caplog.messages) == 3
+
+
 # --- faults ---------------------------------------------------------------------------------
+
+
+def test_a_worker_killed_on_the_way_is_replaced_from_the_parts(tmp_path, study):
+    folder = in_parts(tmp_path / "votes", frame_of(study), 3)
+    with processes(tmp_path, 3) as (started, client):
+        victim = started.workers[1]
+
+        def kill(progress):
+            if progress.done > 0.4 and victim.poll() is None:
+                os.kill(victim.pid, signal.SIGKILL)
+                victim.wait()
+
+        found = settings(time=1.5).fit(folder, client=client, progress=kill)
+    assert found.costs_.losses == 1
+    assert_same_model(settings(time=1.5).fit(study), found)
 
 
 @pytest.mark.parametrize("keeps", [False, True], ids=["from-the-start", "from-a-checkpoint"])
@@ -275,6 +369,29 @@ def test_a_scheduler_that_cannot_be_reached_is_one_sentence(votes_file, tmp_path
     assert both.returncode == 2 and "not both" in both.stderr
 
 
+def test_the_command_line_fits_parts_on_a_scheduler(two_workers, votes_file, tmp_path):
+    folder = in_parts(tmp_path / "votes", pl.read_csv(votes_file), 3)
+    fit = ("fit", str(folder), "-o", str(tmp_path / "model"), "--kappa", "2", "--nu", "1",
+           "--time", "1", "-q", "--scheduler", two_workers.scheduler.address)  # fmt: skip
+    part = folder / "part-1.csv"
+    good = part.read_text()
+    part.write_text(good.replace("tie", "maybe").replace("left", "maybe", 2))
+    refused = run(*fit)
+    assert refused.returncode == 2
+    assert refused.stderr.startswith("isplitlbi: part-1.csv")
+    assert refused.stderr.count("\n") == 1
+    assert not (tmp_path / "model").exists()
+    part.write_text(good)
+    done = run(*fit)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    assert not list(tmp_path.glob(".*"))
+    shown = run("abnormal", str(tmp_path / "model"), "--all", "-q")
+    assert shown.returncode == 0, shown.stderr
+    told = run("abnormal", str(tmp_path / "model"), "--user", "user-01", "-q")
+    assert told.returncode == 0, told.stderr
+
+
 # --- parts without a cluster ----------------------------------------------------------------
 
 
@@ -285,12 +402,12 @@ def shards_of(votes, n_shards):
         def scatter(self, piece, **_):
             return piece
 
-    source = VotesInMemory(votes)
-    bounds = source.cut(n_shards)
-    pieces = source.pieces(Client(), bounds, ["here"] * (len(bounds) - 1))
+    source = VotesInMemory(Client(), votes)
+    bounds = cluster.cut_evenly(source.votes_per_user, n_shards)
+    pieces = source.pieces(bounds, dict.fromkeys(range(len(bounds) - 1), "here"))
     shards = [
-        shard.Shard(number, bounds[number + 1] - first, votes.n_items, *own)
-        for number, (first, own) in enumerate(zip(bounds[:-1], pieces, strict=True))
+        shard.Shard(number, *bounds[number : number + 2], votes.n_items, *pieces[number])
+        for number in pieces
     ]
     units = np.cumsum([0, *(each.votes.n_units for each in shards)])
     stretches = [

@@ -26,7 +26,17 @@ FLOORS = (
     {"selection", "abnormal", "ranking", "checks"},
     {"solvers", "path"},
     {"kernels", "parameters", "simulate"},
-    {"comparisons", "links", "metrics", "vocabulary", "readers", "presets", "files"},
+    {
+        "comparisons",
+        "links",
+        "metrics",
+        "vocabulary",
+        "readers",
+        "formats",
+        "presets",
+        "files",
+        "overview",
+    },
 )
 FLOOR = {module: -depth for depth, modules in enumerate(FLOORS) for module in modules}
 

@@ -62,11 +62,14 @@ def test_at_a_snapshot_its_values_come_back_unchanged():
         np.testing.assert_array_equal(path.sparse_at(time), path.sparse[k])
 
 
-def test_values_at_a_snapshot_are_a_copy():
+def test_a_snapshot_cannot_be_changed_through_the_values_at_its_time():
     path = small_path()
     kept = path.consensus.copy()
-    path.at(2.0).consensus[:] = 0.0
+    path.at(2.0).consensus[:] = 0.0  # a copy
     np.testing.assert_array_equal(path.consensus, kept)
+    for large in (path.at(2.0).deviation, path.sparse_at(2.0)):
+        with pytest.raises(ValueError, match="read-only"):
+            large[:] = 0.0
 
 
 @given(st.floats(1.0, 8.0))

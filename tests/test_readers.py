@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from isplitlbi import Comparisons, InvalidVotes
-from isplitlbi.readers import FORMATS, read_pairs, read_votes
+from isplitlbi.readers import FORMATS, gathered, read_pairs, read_votes
 from votes import as_tuples, assert_same
 
 HEADER = b"user,left,right,winner\n"
@@ -152,9 +152,59 @@ def test_a_file_that_is_not_there_is_named(tmp_path):
             read(tmp_path / "no such.csv")
 
 
-def test_a_folder_is_not_a_file(tmp_path):
+# --- parts in a folder ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("way", ["csv", "parquet", "jsonl"])
+def test_the_parts_of_a_folder_are_read_as_one_file_would_be(tmp_path, way):
+    for place in range(len(TABLE)):
+        written(tmp_path, WAYS[way](TABLE[place]), f"part-{place}.{way}")
+    written(tmp_path, b"", "_SUCCESS")
+    written(tmp_path, b"x", ".part-0.crc")
+    whole = read_votes(written(tmp_path.parent, WAYS[way](TABLE), f"whole.{way}")).votes
+    reading = read_votes(tmp_path)
+    assert_same(reading.votes, whole)
+    np.testing.assert_array_equal(reading.votes.group, whole.group)
+    np.testing.assert_array_equal(reading.votes.groups, whole.groups)
+    assert reading.notes == ()
+
+
+def test_what_is_wrong_in_a_part_is_told_with_its_name(tmp_path):
+    with pytest.raises(InvalidVotes, match="there are no files of votes in this folder"):
+        read_votes(tmp_path)
+    written(tmp_path, HEADER + b"u,a,b,tie\n", "part-1.csv")
+    written(tmp_path, HEADER + b"u,a,b,tie\nu,a,a,left\n", "part-2.csv")
+    with pytest.raises(InvalidVotes, match=r"^part-2\.csv, row 2: item 'a' is compared"):
+        read_votes(tmp_path)
+    written(tmp_path, b"user,left,right,winner,weight\nu,a,b,tie,2\n", "part-2.csv")
+    with pytest.raises(
+        InvalidVotes, match=r"^part-2\.csv: it has .*, weights, and part-1\.csv has"
+    ):
+        read_votes(tmp_path)
+    (tmp_path / "more").mkdir()
+    with pytest.raises(InvalidVotes, match="it holds another folder, more"):
+        read_votes(tmp_path)
+
+
+def test_notes_on_many_parts_are_told_once_with_their_sum(tmp_path):
+    for place, n_bad in enumerate((0, 1, 2)):
+        bad = b"u,a,a,left\n" * n_bad
+        written(tmp_path, HEADER + b"u,a,b,tie\n" + bad, f"part-{place}.csv")
+    (note,) = read_votes(tmp_path, drop_invalid=True).notes
+    assert note == (
+        "part-1.csv and 1 other part: 3 rows dropped: item 'a' is compared with itself."
+    )
+    assert gathered(["a", "b"], [["The user is taken from x."]] * 2) == (
+        "a and 1 other part: The user is taken from x.",
+    )
+
+
+def test_pairs_are_not_read_from_a_folder(tmp_path):
     with pytest.raises(InvalidVotes, match=r"this is a folder; expected a file of votes"):
-        Comparisons.read(tmp_path)
+        read_pairs(tmp_path)
+
+
+# --- what is refused ------------------------------------------------------------------------
 
 
 def test_a_path_that_no_system_has_is_refused():

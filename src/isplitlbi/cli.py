@@ -12,7 +12,7 @@ import sys
 from enum import StrEnum
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, NoReturn
 
 import typer
 
@@ -39,9 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from isplitlbi.estimators import ISplitLBI
-    from isplitlbi.readers import Reading
-
-    Read = Callable[[], Reading]
+    from isplitlbi.readers import Parts, Reading
 
 app = typer.Typer(
     name="isplitlbi",
@@ -96,7 +94,10 @@ class BothBad(StrEnum):
 
 Votes = Annotated[
     str,
-    typer.Argument(help="File of votes: CSV, TSV, Parquet or JSON lines; - for standard input."),
+    typer.Argument(
+        help="File of votes, or folder of such: CSV, TSV, Parquet or JSON lines; - for standard "
+        "input."
+    ),
 ]
 Model = Annotated[Path, typer.Argument(help="Model folder, as written by fit.")]
 As = Annotated[Format, typer.Option("--format", help="How to write the result.")]
@@ -150,10 +151,29 @@ def options(
     """From votes on pairs to rankings with ties, one for everybody and one for each."""
 
 
-# --- how a file of votes is read -----------------------------------------------------------
+# --- how votes are read --------------------------------------------------------------------
 
 
-def _read(
+class Source(NamedTuple):
+    """Where votes are, and how to read them."""
+
+    place: str
+    options: dict[str, Any]
+
+    def read(self) -> Reading:
+        """Read them here."""
+        from isplitlbi.readers import read_votes
+
+        return read_votes(self.place, **self.options)
+
+    def parts(self) -> Parts | None:
+        """Return the parts of a folder, for others to read."""
+        from isplitlbi.readers import Parts
+
+        return Parts.of(self.place, **self.options) if Path(self.place).is_dir() else None
+
+
+def _source(
     votes: Votes,
     input_format: FileFormat = None,
     preset: Preset = None,
@@ -166,9 +186,7 @@ def _read(
     label: Labels = None,
     both_bad: BothBadVotes = BothBad.tie,
     drop_invalid: DropInvalid = False,
-) -> Reading:
-    from isplitlbi.readers import read_votes
-
+) -> Source:
     labels = {}
     for pair in label or []:
         word, equals, meaning = pair.rpartition("=")
@@ -177,27 +195,24 @@ def _read(
                 f"--label {pair} is not of the form word=left, word=tie or word=right."
             )
         labels[word] = meaning
-    return read_votes(
-        votes, format=input_format, preset=preset, user=user, left=left, right=right,
-        winner=winner, weight=weight, group=group, labels=labels, both_bad=both_bad.value,
-        drop_invalid=drop_invalid,
-    )  # fmt: skip
+    options = {
+        "format": input_format, "preset": preset, "user": user, "left": left, "right": right,
+        "winner": winner, "weight": weight, "group": group, "labels": labels,
+        "both_bad": both_bad.value, "drop_invalid": drop_invalid,
+    }  # fmt: skip
+    return Source(votes, options)
 
 
 def _reads_votes(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the arguments of `_read` in place of ``read``, which reads with them."""
-    only_for_types = {"Read": Any, "Reading": Any}
-    reading, own = (
-        inspect.signature(function, eval_str=True, locals=only_for_types)
-        for function in (_read, command)
-    )
+    """Give a command the arguments of `_source` in place of ``source``."""
+    reading, own = (inspect.signature(function, eval_str=True) for function in (_source, command))
 
     @functools.wraps(command)
     def run(**arguments: Any) -> None:
         asked = {name: arguments.pop(name) for name in reading.parameters}
-        command(read=functools.partial(_read, **asked), **arguments)
+        command(source=_source(**asked), **arguments)
 
-    others = [each for name, each in own.parameters.items() if name != "read"]
+    others = [each for name, each in own.parameters.items() if name != "source"]
     kept = [
         each.replace(kind=inspect.Parameter.KEYWORD_ONLY)
         for each in (*reading.parameters.values(), *others)
@@ -213,7 +228,7 @@ def _reads_votes(command: Callable[..., None]) -> Callable[..., None]:
 @app.command()
 @_reads_votes
 def check(
-    read: Read,
+    source: Source,
     format: As = Format.table,
 ) -> None:
     """Say what is in a file of votes, and what is wrong with it.
@@ -222,7 +237,7 @@ def check(
     """
     from isplitlbi.checks import check as examine
 
-    reading = read()
+    reading = source.read()
     report = examine(reading.votes)
     if format is Format.table:
         print_report(reading, report)
@@ -244,7 +259,7 @@ def check(
 @app.command()
 @_reads_votes
 def fit(
-    read: Read,
+    source: Source,
     output: Annotated[Path, typer.Option("--output", "-o", help="Model folder to write.")],
     nu: Annotated[
         list[float] | None,
@@ -305,9 +320,13 @@ def fit(
         shutil.rmtree(unfinished)
     if resume and not unfinished.exists() and not quiet:
         print(f"There is no interrupted fit of {output}: starting anew.", file=sys.stderr)
-    reading = read()
-    for note in () if quiet else reading.notes:
-        print(note, file=sys.stderr)
+    on_cluster = scheduler is not None or workers is not None
+    votes: Any = source.parts() if on_cluster else None
+    if votes is None:
+        reading = source.read()
+        for note in () if quiet else reading.notes:
+            print(note, file=sys.stderr)
+        votes = reading.votes
     chosen: dict[str, Any] = {}
     if nu:
         chosen["nu"] = nu[0] if len(nu) == 1 else nu
@@ -318,7 +337,7 @@ def fit(
         snapshots=unfinished / "snapshots", n_jobs=threads, random_state=seed, **chosen,
     )  # fmt: skip
     cluster: Any = nullcontext()
-    if scheduler is not None or workers is not None:
+    if on_cluster:
         from isplitlbi.distributed import client_of
 
         cluster = client_of(scheduler, workers)
@@ -326,7 +345,7 @@ def fit(
     try:
         with cluster as client, fitting_bar(quiet) as progress:
             model.fit(
-                reading.votes, progress=progress, checkpoints=unfinished,
+                votes, progress=progress, checkpoints=unfinished,
                 checkpoint_every=checkpoint_seconds, client=client,
             )  # fmt: skip
         with progress_bar("Testing users", quiet) as testing:
@@ -359,7 +378,7 @@ def fit(
 @app.command()
 @_reads_votes
 def evaluate(
-    read: Read,
+    source: Source,
     methods: Annotated[
         str | None,
         typer.Option(
@@ -398,7 +417,7 @@ def evaluate(
 
     listen_to_remarks(quiet)
     asked = DEFAULT_METHODS if methods is None else [name.strip() for name in methods.split(",")]
-    reading = read()
+    reading = source.read()
     for note in () if quiet else reading.notes:
         print(note, file=sys.stderr)
     with progress_bar("Evaluating", quiet) as progress:

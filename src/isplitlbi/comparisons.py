@@ -125,6 +125,7 @@ class Comparisons:
     outcome: NDArray[np.int8]
     weight: Floats | None
     group: Integers | None
+    groups: NDArray[Any] | None = field(default=None, kw_only=True)  # the ids of the groups
     _part_of: tuple[Comparisons, NDArray[np.int64]] | None = field(default=None, kw_only=True)
 
     # --- how votes come in -----------------------------------------------------------------
@@ -274,12 +275,63 @@ class Comparisons:
             )  # fmt: skip
         outcome = _outcomes(series["winner"], names["winner"], labels or {}, source)
         weight = _weights(series["weight"], names["weight"], source) if "weight" in series else None
-        group = None
+        group = groups = None
         if "group" in series:
-            _, (group,) = Vocabulary.indexed(series["group"], what=names["group"], source=source)
+            grouped, (group,) = Vocabulary.indexed(
+                series["group"], what=names["group"], source=source
+            )
+            groups = grouped.labels
 
         _freeze(user, left, right, outcome, weight, group)
-        return cls(users.labels, items.labels, user, left, right, outcome, weight, group)
+        return cls(
+            users.labels, items.labels, user, left, right, outcome, weight, group, groups=groups
+        )
+
+    @classmethod
+    def joined(cls, *parts: Comparisons) -> Self:
+        """Put votes from several places together; the same id is the same user, item or group.
+
+        All have weights or none has, and so with groups.
+
+        Examples
+        --------
+        >>> monday = Comparisons.from_arrays(["ann"], ["tea"], ["milk"], [1])
+        >>> tuesday = Comparisons.from_arrays(["bob"], ["tea"], ["coffee"], [0])
+        >>> Comparisons.joined(monday, tuesday)
+        Comparisons: 2 votes (50.0 % ties) by 2 users on 3 items
+        """
+        users, items = (
+            Vocabulary.merged(*(Vocabulary(getattr(part, name), name[:-1]) for part in parts))
+            for name in ("users", "items")
+        )
+        named = [part.groups for part in parts if part.groups is not None]
+        groups = Vocabulary.merged(*(Vocabulary(ids, "group") for ids in named)) if named else None
+        known = [part.renumbered(users, items, groups) for part in parts]
+        columns: dict[str, Any] = {
+            name: None
+            if getattr(parts[0], name) is None
+            else np.concatenate([getattr(part, name) for part in known])
+            for name in _PER_VOTE
+        }
+        _freeze(*columns.values())
+        return cls(
+            users.labels, items.labels, **columns,
+            groups=None if groups is None else groups.labels,
+        )  # fmt: skip
+
+    def renumbered(
+        self, users: Vocabulary, items: Vocabulary, groups: Vocabulary | None = None
+    ) -> Comparisons:
+        """Return the same votes as indices into larger vocabularies."""
+        of_user, of_item = users.encode(self.users), items.encode(self.items)
+        group = self.group
+        if group is not None and groups is not None:
+            group = groups.encode(self.groups)[group]
+        return Comparisons(
+            users.labels, items.labels, of_user[self.user], of_item[self.left],
+            of_item[self.right], self.outcome, self.weight, group,
+            groups=self.groups if groups is None else groups.labels,
+        )  # fmt: skip
 
     # --- what they look like ---------------------------------------------------------------
 
@@ -439,9 +491,15 @@ class Comparisons:
     @property
     def n_units(self) -> int:
         """Number of votes, or of groups of every user's votes, that are dealt to folds."""
-        if self.group is None:
-            return self.n_votes
-        return len(np.unique(np.stack([self.user, self.group]), axis=1).T)
+        return self.n_votes if self.group is None else int(self.numbered_groups.max(initial=-1)) + 1
+
+    @property
+    def numbered_groups(self) -> NDArray[np.int64]:
+        """The group of every vote, numbered user after user: nobody shares one with another."""
+        assert self.group is not None
+        n_groups = int(self.group.max(initial=0)) + 1
+        both = self.user.astype(np.int64) * n_groups + self.group
+        return np.asarray(np.unique(both, return_inverse=True)[1], dtype=np.int64)
 
     def _deal(self, rng: Any) -> tuple[NDArray[np.int64], NDArray[np.int64], Floats]:
         """Put every user's votes (or groups of votes) in a random order, like outcomes adjacent.
@@ -459,9 +517,7 @@ class Comparisons:
         if self.group is None:
             units[order] = np.arange(self.n_votes)
         else:
-            n_groups = int(self.group.max(initial=0)) + 1
-            both = self.user.astype(np.int64) * n_groups + self.group
-            units = np.unique(both, return_inverse=True)[1].astype(np.int64)
+            units = self.numbered_groups
         size = np.bincount(units)
         tie_share = np.bincount(units, weights=self.outcome == 0) / size
         balance = np.bincount(units, weights=self.outcome) / size

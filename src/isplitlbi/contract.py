@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, Self
 
 import narwhals as nw
@@ -12,7 +13,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from isplitlbi.comparisons import Comparisons, InvalidVotes
 from isplitlbi.links import Link
+from isplitlbi.overview import Overview
 from isplitlbi.parameters import Parameters
+from isplitlbi.readers import Parts
 from isplitlbi.selection import RULES, Rule, predict_outcomes
 from isplitlbi.vocabulary import Vocabulary, as_series, first_of, show
 
@@ -23,12 +26,38 @@ Indices = NDArray[np.int32]
 class VoteClassifier(ClassifierMixin, BaseEstimator):
     """Learns from votes and predicts 1 (left wins), 0 (tie) or -1 for any (user, left, right)."""
 
-    def _know(self, votes: Comparisons) -> Self:
-        """Remember whom and what the votes are about."""
-        self.votes_, self.users_, self.items_ = votes, votes.users, votes.items
+    def _know(self, votes: Comparisons | Parts, overview: Overview | None = None) -> Self:
+        """Remember the votes, or where they are, and whom and what they are about."""
+        self._votes, self._overview = votes, overview
+        about = votes if isinstance(votes, Comparisons) else self.overview_
+        self.users_, self.items_ = about.users, about.items
         self.classes_ = np.array([-1, 0, 1])
         self.n_features_in_ = 3
         return self
+
+    @property
+    def overview_(self) -> Overview:
+        """The main figures of the votes."""
+        if self._overview is None:
+            self._overview = Overview.of(self.votes_)
+        return self._overview
+
+    @property
+    def votes_(self) -> Comparisons:
+        """The votes; where the workers of a cluster have read them, they are read here only now."""
+        if isinstance(self._votes, Parts):
+            try:
+                votes = self._votes.read().votes
+            except InvalidVotes as error:
+                raise InvalidVotes(
+                    f"this needs the votes, which are where they were for the fit: {error}"
+                ) from None
+            if Overview.of(votes).fingerprint != self.overview_.fingerprint:
+                raise InvalidVotes(
+                    f"{self._votes.folder}: these are not the votes of this model any more."
+                )
+            self._votes = votes
+        return self._votes
 
     def predict(self, X: Any) -> NDArray[np.int8]:
         """Predict the outcome of each (user, left, right): 1, 0 or -1.
@@ -115,11 +144,13 @@ def check_choice(name: str, value: Any, allowed: tuple[str, ...] = RULES) -> Non
 
 
 def as_votes(X: Any, y: Any, sample_weight: ArrayLike | None) -> Comparisons:
-    """Take votes as they are, or index a frame of pairs together with its outcomes."""
-    if isinstance(X, Comparisons):
+    """Take votes as they are, read files, or index a frame of pairs together with its outcomes."""
+    if isinstance(X, Comparisons | Parts | str | Path):
         if y is not None or sample_weight is not None:
-            raise ValueError("Comparisons already hold outcomes and weights: give no y.")
-        return X
+            raise ValueError("votes already have outcomes and weights: give no y.")
+        if isinstance(X, Comparisons):
+            return X
+        return X.read().votes if isinstance(X, Parts) else Comparisons.read(X)
     if y is None:
         raise ValueError("give y, the outcomes (1, 0, -1), or fit on Comparisons.")
     return Comparisons.from_arrays(*pair_columns(X), y, weight=sample_weight)

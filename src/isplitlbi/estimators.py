@@ -26,8 +26,10 @@ from isplitlbi.abnormal import (
 from isplitlbi.comparisons import Comparisons, InvalidVotes
 from isplitlbi.contract import MarginClassifier, as_votes, check_choice
 from isplitlbi.links import Link, link_named
+from isplitlbi.overview import Overview
 from isplitlbi.path import Ending, RegularizationPath
 from isplitlbi.ranking import Decomposition, Ranking, Relation
+from isplitlbi.readers import Parts
 from isplitlbi.selection import (
     SCORINGS,
     PathFailed,
@@ -47,7 +49,6 @@ from isplitlbi.solvers import (
     available_threads,
     bootstrap_consensus,
     default_times,
-    fingerprint,
     follow,
 )
 from isplitlbi.vocabulary import show
@@ -183,8 +184,9 @@ class ISplitLBI(MarginClassifier):
         Parameters
         ----------
         X
-            `Comparisons`, or a frame with the columns user, left, right (or three columns in that
-            order) together with y.
+            `Comparisons`; the path of a file of votes or of a folder of them, or `Parts` of such
+            a folder; or a frame with the columns user, left, right (or three columns in that order)
+            together with y.
         y
             Outcomes: 1 left wins, 0 tie, -1 right wins.
         folds
@@ -198,21 +200,27 @@ class ISplitLBI(MarginClassifier):
         checkpoint_every
             Seconds between two writings, at least.
         client
-            Of Dask: the users are shared out to its workers, and the model is the same. Folders
-            must then be such that all workers reach them.
+            Of Dask: the users are shared out to its workers, and the model is the same. The parts
+            of a folder are read by the workers. Folders must then be such that all workers reach
+            them.
         """
-        votes = as_votes(X, y, sample_weight)
         candidates = self._candidates()
         check_choice("rule", self.rule)
         check_choice("scoring", self.scoring, tuple(SCORINGS))
         check_fdr(self.fdr)
-        kept = None
-        if checkpoints is not None:
-            kept = Checkpoints(Path(checkpoints), self._identity(votes, folds), checkpoint_every)
+        folder = None if checkpoints is None else Path(checkpoints)
         if client is not None:
             if folds is not None:
                 raise ValueError("folds cannot be given together with a client.")
-            return self._fit_on(client, votes, candidates, progress, kept)
+            if isinstance(X, str | Path) and Path(X).is_dir():
+                X = Parts.of(X)
+            where = X if isinstance(X, Parts) else as_votes(X, y, sample_weight)
+            return self._fit_on(client, where, candidates, progress, folder, checkpoint_every)
+        votes = as_votes(X, y, sample_weight)
+        kept = None
+        if folder is not None:
+            identity = self._identity(Overview.of(votes), folds)
+            kept = Checkpoints(folder, identity, checkpoint_every)
         if self.time is None:
             n_folds = self.n_folds if folds is None else len(np.unique(np.asarray(folds)))
             reporter = Reporter(1 + len(candidates) * n_folds, progress)
@@ -231,42 +239,62 @@ class ISplitLBI(MarginClassifier):
     def _fit_on(
         self,
         client: Client,
-        votes: Comparisons,
+        votes: Comparisons | Parts,
         candidates: list[Dynamics],
         progress: Callable[[Progress], None] | None,
-        kept: Checkpoints | None,
+        folder: Path | None,
+        checkpoint_every: float,
     ) -> Self:
         """Fit on the workers of a cluster."""
-        from isplitlbi.distributed import Cluster, Fit, VotesInMemory
+        from isplitlbi.distributed import (
+            Cluster,
+            Fit,
+            Source,
+            VotesInMemory,
+            VotesInParts,
+            refuse_unfit,
+        )
 
         if self.random_state is None:
             raise ValueError("a fit on a cluster needs a random_state.")
-        cluster = Cluster(client, VotesInMemory(votes), kept)
+        refuse_unfit(client)
+        source: Source
+        if isinstance(votes, Parts):
+            source = VotesInParts(client, votes)
+        else:
+            source = VotesInMemory(client, votes)
+        cluster, kept = Cluster(client, source, folder), None
+        if folder is not None:
+            kept = Checkpoints(folder, self._identity(cluster.overview), checkpoint_every)
+            cluster.remember_shards(folder)
         selection, path, dynamics, stop = Fit(
             cluster, link_named(self.link), self._scheme(), candidates,
             None if self.times is None else np.asarray(self.times, dtype=np.float64),
-            self.time, self.n_folds, self.scoring, self.rule, self.random_state,
-            kept, self.backend, progress,
+            self.time, self.n_folds, self.scoring, self.rule, self.random_state, kept,
+            self.backend, None if self.snapshots is None else Path(self.snapshots), progress,
         ).run()  # fmt: skip
         if path.ending is not Ending.COMPLETE:
             raise PathFailed(path.ending.value)
-        if not np.array_equal(path.slots.coordinate, votes.slots.coordinate):
+        if isinstance(votes, Comparisons) and not np.array_equal(
+            path.slots.coordinate, votes.slots.coordinate
+        ):
             raise ValueError(
                 "a part of votes cannot be fitted on a cluster; make Comparisons of their own."
             )
         self.costs_ = cluster.costs
-        return self._adopt(votes, selection, path, dynamics, stop)
+        return self._adopt(votes, selection, path, dynamics, stop, cluster.overview)
 
     def _adopt(
         self,
-        votes: Comparisons,
+        votes: Comparisons | Parts,
         selection: Selection | None,
         path: RegularizationPath,
         dynamics: Dynamics,
         stop: float,
+        overview: Overview | None = None,
     ) -> Self:
         """Take over what was fitted."""
-        self._know(votes)
+        self._know(votes, overview)
         self.selection_, self.path_ = selection, path
         self.link_ = link_named(self.link)
         self.time_, self.nu_, self.kappa_ = stop, dynamics.nu, dynamics.kappa
@@ -346,7 +374,7 @@ class ISplitLBI(MarginClassifier):
             return default_times(votes, link, dynamics, n_threads=n_threads, backend=self.backend)
         return np.asarray(self.times, dtype=np.float64)
 
-    def _identity(self, votes: Comparisons, folds: ArrayLike | None) -> dict[str, Any]:
+    def _identity(self, votes: Overview, folds: ArrayLike | None = None) -> dict[str, Any]:
         """Return all that decides the result."""
         if self.random_state is None:
             raise ValueError("checkpoints need a random_state, or the folds would be others.")
@@ -357,7 +385,7 @@ class ISplitLBI(MarginClassifier):
         }
         settings |= {"link": link_named(self.link).name, "solver": repr(self._scheme())}
         given = None if folds is None else np.asarray(folds).tolist()
-        return {"votes": fingerprint(votes), "settings": settings, "folds": given}
+        return {"votes": votes.fingerprint, "settings": settings, "folds": given}
 
     def _scheme(self) -> Scheme:
         if isinstance(self.solver, str) and self.solver in SOLVERS:

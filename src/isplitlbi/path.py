@@ -74,9 +74,15 @@ class RegularizationPath:
     settings: Mapping[str, Any]
 
     def at(self, time: float) -> Parameters:
-        """Return the dense estimate (c, P) at any time of the path, linear between snapshots."""
+        """Return the dense estimate (c, P) at any time of the path, linear between snapshots.
+
+        At the time of a snapshot the deviations are the snapshot itself, which may be large, to
+        be read only.
+        """
         return Parameters(
-            self.slots, self._between(self.consensus, time), self._between(self.deviation, time)
+            self.slots,
+            self._between(self.consensus, time).copy(),
+            self._between(self.deviation, time),
         )
 
     def sparse_at(self, time: float) -> Floats:
@@ -85,9 +91,9 @@ class RegularizationPath:
 
     def support_at(self, time: float) -> NDArray[np.intp]:
         """Return the users outside the consensus at that time, in order of entry."""
-        owner_total = np.add.reduceat(self.sparse_at(time) ** 2, self.slots.start[:-1])
+        deviates = np.logical_or.reduceat(self.sparse_at(time) != 0.0, self.slots.start[:-1])
         # Between snapshots Gamma is interpolated, and nonzero a little before the entry.
-        out = np.flatnonzero((owner_total > 0) & (self.entry_times <= time))
+        out = np.flatnonzero(deviates & (self.entry_times <= time))
         return out[np.argsort(self.entry_times[out], kind="stable")]
 
     def _between(self, rows: Floats, time: float) -> Floats:
@@ -102,7 +108,9 @@ class RegularizationPath:
             )
         after = int(np.searchsorted(self.times, time))
         if self.times[after] == time:
-            return np.array(rows[after])
+            snapshot: Floats = rows[after]
+            snapshot.flags.writeable = False
+            return snapshot
         before = after - 1
         share = (time - self.times[before]) / (self.times[after] - self.times[before])
         return np.asarray((1.0 - share) * rows[before] + share * rows[after])

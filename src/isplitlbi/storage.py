@@ -4,7 +4,7 @@
     consensus.csv    tier,item,score
     users.csv        every user: entry, p-value, whether abnormal, kind, quality
     abnormal.npz     the same, for programs
-    votes.npz        the votes, indexed
+    votes.npz        the votes, indexed; where workers have read them, only who voted how often
     path.npz         the regularization path
     selection.npz    the score curves of the cross-validation, where there was one
 
@@ -27,18 +27,21 @@ from isplitlbi.abnormal import Abnormality
 from isplitlbi.comparisons import Comparisons
 from isplitlbi.estimators import SOLVERS, ISplitLBI
 from isplitlbi.links import LINKS, link_named
+from isplitlbi.overview import Overview
 from isplitlbi.path import MOST_SNAPSHOTS, RegularizationPath, UnreadablePath, spread_out
+from isplitlbi.readers import Parts
 from isplitlbi.selection import ESTIMATES, SCORINGS, Curves, Selection
-from isplitlbi.solvers import Dynamics, Scheme, fingerprint
+from isplitlbi.solvers import Dynamics, Scheme
 from isplitlbi.tables import ranking_table, users_table
 
-FORMAT, FORMAT_VERSION = "isplitlbi model", 2
+FORMAT, FORMAT_VERSION = "isplitlbi model", 3
 
 _IDS, _COLUMNS, _OPTIONAL = (
     ("users", "items"),
     ("user", "left", "right", "outcome"),
     ("weight", "group"),
 )
+_COUNTS = ("votes_per_user", "n_ties", "digest")
 
 
 class UnreadableModel(ValueError):
@@ -63,12 +66,7 @@ def save_model(model: ISplitLBI, folder: str | Path, *, force: bool = False) -> 
     """Write a fitted model; an existing one is replaced only by ``force``."""
     if type(model) is not ISplitLBI:
         raise ValueError(f"only ISplitLBI can be stored, not {type(model).__name__}.")
-    alone = Comparisons(*(getattr(model.votes_, name) for name in (*_IDS, *_COLUMNS, *_OPTIONAL)))
-    if not np.array_equal(alone.slots.coordinate, model.votes_.slots.coordinate):
-        raise ValueError(
-            "a model of a part of votes, where a user or an item has none left, cannot be stored; "
-            "fit it on Comparisons of their own."
-        )
+    _refuse_some_of_the_votes(model._votes)
     target = Path(folder)
     refuse_existing(target, force=force)
     described = json.dumps(_description(model), indent=2, ensure_ascii=False)
@@ -80,7 +78,7 @@ def save_model(model: ISplitLBI, folder: str | Path, *, force: bool = False) -> 
         (unfinished / "model.json").write_text(described + "\n", encoding="utf-8")
         ranking_table(model).write_csv(unfinished / "consensus.csv")
         users_table(model).write_csv(unfinished / "users.csv")
-        np.savez(unfinished / "votes.npz", allow_pickle=False, **_arrays(model.votes_))
+        np.savez(unfinished / "votes.npz", allow_pickle=False, **_arrays(model))
         np.savez(unfinished / "abnormal.npz", allow_pickle=False, **_tested(model))
         _small_enough(model.path_, model.time_).save(unfinished / "path.npz")
         if model.selection_ is not None:
@@ -119,12 +117,12 @@ def load_model(folder: str | Path) -> ISplitLBI:
 
 def summary(model: ISplitLBI) -> dict[str, Any]:
     """Return the main figures of a fitted model."""
-    votes = model.votes_
+    votes = model.overview_
     found: dict[str, Any] = {
         "votes": votes.n_votes,
-        "users": votes.n_users,
-        "items": votes.n_items,
-        "ties": float(np.mean(votes.outcome == 0)),
+        "users": len(votes.users),
+        "items": len(votes.items),
+        "ties": votes.tie_share,
         "threshold": model.threshold_,
         "left_consensus": len(model.left_consensus_),
         "abnormal_users": len(model.abnormal_users_),
@@ -154,11 +152,18 @@ def _description(model: ISplitLBI) -> dict[str, Any]:
         "format": FORMAT,
         "version": FORMAT_VERSION,
         "isplitlbi": isplitlbi.__version__,
-        "fingerprint": fingerprint(model.votes_),
+        "fingerprint": model.overview_.fingerprint,
         "settings": settings,
         "chosen": {"time": model.time_, "nu": model.nu_, "kappa": model.kappa_},
         "summary": summary(model),
     }
+    if isinstance(model._votes, Parts):
+        parts = model._votes
+        description["votes_in"] = {
+            "folder": str(parts.folder),
+            "files": [file.name for file in parts.files],
+            "options": dict(parts.options),
+        }
     if model.selection_ is not None:
         candidates = model.selection_.candidates
         description["selection"] = {
@@ -194,12 +199,25 @@ def _small_enough(path: RegularizationPath, time: float) -> RegularizationPath:
     )
 
 
-def _arrays(votes: Comparisons) -> dict[str, Any]:
+def _refuse_some_of_the_votes(votes: Comparisons | Parts) -> None:
+    if isinstance(votes, Comparisons):
+        alone = Comparisons(*(getattr(votes, name) for name in (*_IDS, *_COLUMNS, *_OPTIONAL)))
+        if not np.array_equal(alone.slots.coordinate, votes.slots.coordinate):
+            raise ValueError(
+                "a model of a part of votes, where a user or an item has none left, cannot be "
+                "stored; fit it on Comparisons of their own."
+            )
+
+
+def _arrays(model: ISplitLBI) -> dict[str, Any]:
     """Return the votes as plain arrays; ids, which may be of any length, as the bytes of JSON."""
+    overview, votes = model.overview_, model._votes
     arrays: dict[str, Any] = {
-        name: np.frombuffer(json.dumps(getattr(votes, name).tolist()).encode(), dtype=np.uint8)
+        name: np.frombuffer(json.dumps(getattr(overview, name).tolist()).encode(), dtype=np.uint8)
         for name in _IDS
     }
+    if isinstance(votes, Parts):
+        return arrays | {name: getattr(overview, name) for name in _COUNTS}
     for name in (*_COLUMNS, *_OPTIONAL):
         if getattr(votes, name) is not None:
             arrays[name] = getattr(votes, name)
@@ -208,7 +226,7 @@ def _arrays(votes: Comparisons) -> dict[str, Any]:
 
 def _tested(model: ISplitLBI) -> dict[str, Any]:
     """Return the tests of all users as plain arrays, texts as the bytes of JSON."""
-    values = vars(model.abnormality()) | {"fingerprint": fingerprint(model.votes_)}
+    values = vars(model.abnormality()) | {"fingerprint": model.overview_.fingerprint}
     return {
         name: np.frombuffer(json.dumps(value).encode(), dtype=np.uint8)
         if isinstance(value, list | str)
@@ -237,17 +255,12 @@ def _loaded(source: Path) -> ISplitLBI:
             f"{source}: format version {described['version']} cannot be read here; this release "
             f"reads version {FORMAT_VERSION}. Fit the model again."
         )
-    with (source / "votes.npz").open("rb") as stream, np.load(stream) as content:
-        ids = {name: json.loads(content[name].tobytes()) for name in _IDS}
-        columns: dict[str, Any] = {name: content[name] for name in _COLUMNS}
-        columns |= {name: content.get(name) for name in _OPTIONAL}
-    for name, values in ids.items():
-        kind = object if isinstance(values[0], str) else np.int64
-        columns[name] = np.array(values, dtype=kind)
-    votes = Comparisons(**columns)
+    votes, overview = _votes_of(source, described.get("votes_in"))
     path = RegularizationPath.load(source / "path.npz")
-    same_votes = fingerprint(votes) == described["fingerprint"]
-    same_slots = np.array_equal(path.slots.coordinate, votes.slots.coordinate)
+    same_votes = overview.fingerprint == described["fingerprint"]
+    same_slots = path.slots.n_users == len(overview.users)
+    if isinstance(votes, Comparisons):
+        same_slots &= np.array_equal(path.slots.coordinate, votes.slots.coordinate)
     if not (same_votes and same_slots):
         raise UnreadableModel(f"{source}: its files do not belong together; fit the model again.")
     settings = dict(described["settings"])
@@ -258,7 +271,7 @@ def _loaded(source: Path) -> ISplitLBI:
     if "selection" in described:
         selection = _selection(source, described["selection"], chosen["time"])
     dynamics = Dynamics(chosen["nu"], chosen["kappa"], model.delta)
-    model._adopt(votes, selection, path, dynamics, chosen["time"])
+    model._adopt(votes, selection, path, dynamics, chosen["time"], overview)
     with (source / "abnormal.npz").open("rb") as stream, np.load(stream) as content:
         tested = {
             name: json.loads(value.tobytes()) if value.dtype == np.uint8 else value
@@ -266,11 +279,28 @@ def _loaded(source: Path) -> ISplitLBI:
         }
     same_votes = tested.pop("fingerprint") == described["fingerprint"]
     lengths = {len(value) for name, value in tested.items() if name not in ("fdr", "consensus")}
-    if not same_votes or lengths != {votes.n_users}:
+    if not same_votes or lengths != {len(overview.users)}:
         raise UnreadableModel(f"{source}: its files do not belong together; fit the model again.")
     found = Abnormality(**tested | {"fdr": float(tested["fdr"])})
     model._abnormality[found.fdr] = found
     return model
+
+
+def _votes_of(
+    source: Path, votes_in: dict[str, Any] | None
+) -> tuple[Comparisons | Parts, Overview]:
+    """Return the votes, or the parts they are in, and their main figures."""
+    with (source / "votes.npz").open("rb") as stream, np.load(stream) as content:
+        arrays: dict[str, Any] = dict(content)
+    for name in _IDS:
+        ids = json.loads(arrays[name].tobytes())
+        arrays[name] = np.array(ids, dtype=object if isinstance(ids[0], str) else np.int64)
+    if votes_in is None:
+        votes = Comparisons(**arrays | {name: arrays.get(name) for name in _OPTIONAL})
+        return votes, Overview.of(votes)
+    folder = Path(votes_in["folder"])
+    parts = Parts(folder, tuple(folder / name for name in votes_in["files"]), votes_in["options"])
+    return parts, Overview(**arrays | {"n_ties": int(arrays["n_ties"])})
 
 
 def _selection(source: Path, described: dict[str, Any], time: float) -> Selection:

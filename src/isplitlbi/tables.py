@@ -37,7 +37,7 @@ def users_table(model: ISplitLBI, fdr: float | None = None) -> pl.DataFrame:
     return pl.DataFrame(
         {
             "user": model.users_[order],
-            "votes": model.votes_.votes_per_user[order],
+            "votes": model.overview_.votes_per_user[order],
             "entry_time": pl.Series(entry[order]).set(pl.Series(~left), None),
             "entry_rank": pl.Series(rank).set(pl.Series(~left), None),
             "distance": distance[order],

@@ -113,7 +113,7 @@ def print_report(reading: Reading, report: Report) -> None:
 
 def print_summary(console: Console, model: ISplitLBI, folder: Path, seconds: float) -> None:
     """Print what a fit came to, and where to go on."""
-    console.print(f"Fitted in {seconds:.1f} s: {repr(model.votes_).split(': ')[1]}.", markup=False)
+    console.print(f"Fitted in {seconds:.1f} s: {model.overview_}.", markup=False)
     console.print(
         f"Stopped at t = {model.time_:.3g} of the path (nu {model.nu_:g}, kappa {model.kappa_:g}); "
         f"{len(model.left_consensus_)} of {len(model.users_)} users have left the consensus by "
@@ -181,7 +181,7 @@ def print_abnormal(console: Console, model: ISplitLBI, shown: pl.DataFrame, fdr:
     from isplitlbi.abnormal import UNTRUSTWORTHY
 
     found = model.abnormality(fdr)
-    n_users = int((model.votes_.votes_per_user > 0).sum())
+    n_users = int((model.overview_.votes_per_user > 0).sum())
     console.print(
         f"{int(found.flagged.sum())} of {n_users} users do not vote like the consensus; "
         f"{100 * fdr:g} % of them may be named by chance.\n"

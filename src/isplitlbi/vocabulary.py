@@ -132,6 +132,12 @@ class Vocabulary:
         labels = pl.concat([column.rename("") for column in distinct]).unique().sort()
         return cls(labels.to_numpy(writable=True), what)
 
+    @classmethod
+    def merged(cls, *vocabularies: Vocabulary) -> Self:
+        """Collect the ids of several vocabularies."""
+        first = vocabularies[0]
+        return cls.of(*(each._sorted for each in vocabularies), what=first.what)
+
     def __len__(self) -> int:
         """Return the number of ids."""
         return len(self.labels)

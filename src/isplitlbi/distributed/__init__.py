@@ -15,13 +15,32 @@ heard      what a shard says when it is asked: a sum, a result, or what went wro
 lost       a worker that no longer answers; its shards are made again from the votes, and the job
            goes on from the last checkpoint that all shards have written, or from its start
 
-`shard` is what is on a worker, `jobs` are what it does, `cluster` is the client's side of the
-rounds, and `fit` makes a fit of them.
+`shard` is what is on a worker, `jobs` are what it does, `parts` are files that workers read,
+`cluster` is the client's side of the rounds, and `fit` makes a fit of them.
 """
 
 from __future__ import annotations
 
-from isplitlbi.distributed.cluster import Cluster, Costs, VotesInMemory, WorkersLost, client_of
+from isplitlbi.distributed.cluster import (
+    Cluster,
+    Costs,
+    Source,
+    VotesInMemory,
+    WorkersLost,
+    client_of,
+    refuse_unfit,
+)
 from isplitlbi.distributed.fit import Fit
+from isplitlbi.distributed.parts import VotesInParts
 
-__all__ = ["Cluster", "Costs", "Fit", "VotesInMemory", "WorkersLost", "client_of"]
+__all__ = [
+    "Cluster",
+    "Costs",
+    "Fit",
+    "Source",
+    "VotesInMemory",
+    "VotesInParts",
+    "WorkersLost",
+    "client_of",
+    "refuse_unfit",
+]

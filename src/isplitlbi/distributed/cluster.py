@@ -6,26 +6,30 @@ import json
 import logging
 import threading
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from itertools import pairwise
+from pathlib import Path
 from time import monotonic, perf_counter, sleep
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 import isplitlbi
 from isplitlbi.comparisons import Comparisons
-from isplitlbi.distributed.shard import Heard, Job, Piece, Shard, Stretch
+from isplitlbi.distributed.shard import Counted, Heard, Job, Piece, Shard, Stretch
+from isplitlbi.overview import Overview
 from isplitlbi.selection import PathFailed
-from isplitlbi.solvers import Checkpoints, Progress
+from isplitlbi.solvers import Progress
 
 if TYPE_CHECKING:
     from distributed import Client
 
 Floats = NDArray[np.float64]
+Found = TypeVar("Found")
+Fetch = Callable[..., Any]  # the number of a shard, a method of it, its arguments
 
 log = logging.getLogger("isplitlbi")
 
@@ -34,10 +38,19 @@ PATIENCE = 60.0  # seconds to wait for a worker when none is left
 PULSE = 2.0  # seconds without an answer after which one asks whether the worker is still there
 SETTLING = 0.5  # seconds after which the scheduler, too, knows of a worker that is gone
 CONNECT_TIMEOUT = 5.0
+SHARDS = "shards.json"  # beside the checkpoints: how many shards there are
 
 
 class WorkersLost(PathFailed):
     """There are no workers left to go on with; the message says what to do."""
+
+    @classmethod
+    def after(cls, error: Exception) -> WorkersLost:
+        """Say so after waiting in vain."""
+        return cls(
+            f"no worker has answered for {PATIENCE:g} s ({error}); start workers and fit again, "
+            "with --resume where there are checkpoints."
+        )
 
 
 @contextmanager
@@ -52,7 +65,7 @@ def client_of(scheduler: str | None = None, workers: int | None = None) -> Itera
     if scheduler is None:
         with (
             LocalCluster(
-                n_workers=workers, threads_per_worker=1, dashboard_address=None,
+                n_workers=workers, threads_per_worker=1, dashboard_address="127.0.0.1:0",
                 silence_logs=logging.ERROR,
             ) as cluster,
             Client(cluster, direct_to_workers=True) as client,
@@ -83,44 +96,47 @@ class Source(Protocol):
     """Votes that can be put on workers, again and again."""
 
     @property
-    def n_items(self) -> int:
-        """Number of items."""
+    def users(self) -> NDArray[Any]:
+        """The ids of all users, sorted."""
 
-    def cut(self, n_shards: int) -> list[int]:
-        """Return the bounds of users between the shards."""
+    @property
+    def items(self) -> NDArray[Any]:
+        """The ids of all items, sorted."""
 
-    def pieces(self, client: Client, bounds: list[int], workers: list[str]) -> list[list[Any]]:
-        """Return for every shard its pieces, or the futures of them."""
+    @property
+    def votes_per_user(self) -> NDArray[np.int64]:
+        """Number of votes of every user."""
+
+    def pieces(self, bounds: list[int], hosts: Mapping[int, str]) -> dict[int, list[Any]]:
+        """Return the futures of the pieces of some shards, each for its host.
+
+        Shard number k has the users from ``bounds[k]`` to ``bounds[k + 1]``.
+        """
+
+    def release(self) -> None:
+        """Forget what is kept on the workers besides: the shards are made."""
 
 
 class VotesInMemory:
     """Votes that the client holds."""
 
-    def __init__(self, votes: Comparisons) -> None:
-        self.votes = votes
+    def __init__(self, client: Client, votes: Comparisons) -> None:
+        self._client, self._votes = client, votes
+        self.users, self.items = votes.users, votes.items
+        self.votes_per_user = votes.votes_per_user
 
-    @property
-    def n_items(self) -> int:
-        """Number of items."""
-        return self.votes.n_items
-
-    def cut(self, n_shards: int) -> list[int]:
-        """Return bounds of users with about as many votes in between."""
-        return cut_evenly(self.votes.votes_per_user, n_shards)
-
-    def pieces(self, client: Client, bounds: list[int], workers: list[str]) -> list[list[Any]]:
-        """Send every shard's votes to its worker."""
-        votes = self.votes
-        sent = []
-        for (first, end), worker in zip(pairwise(bounds), workers, strict=True):
-            rows = np.flatnonzero((votes.user >= first) & (votes.user < end))
-            columns = (votes.left, votes.right, votes.outcome, votes.weight, votes.group)
-            piece = Piece(
-                votes.user[rows] - np.int32(first),
-                *(None if column is None else column[rows] for column in columns),  # type: ignore[arg-type]
-            )
-            sent.append([client.scatter(piece, workers=[worker], direct=True, hash=False)])
+    def pieces(self, bounds: list[int], hosts: Mapping[int, str]) -> dict[int, list[Any]]:
+        """Send every shard's votes to its host."""
+        votes, sent = self._votes, {}
+        for number, host in hosts.items():
+            first, end = bounds[number : number + 2]
+            mine = votes.subset((votes.user >= first) & (votes.user < end))
+            piece = Piece.of(mine, first)
+            sent[number] = [self._client.scatter(piece, workers=[host], direct=True, hash=False)]
         return sent
+
+    def release(self) -> None:
+        """Keep nothing."""
 
 
 def cut_evenly(votes_per_user: NDArray[np.int64], n_shards: int) -> list[int]:
@@ -141,32 +157,34 @@ class Cluster:
         Of Dask.
     source
         The votes.
-    checkpoints
-        Where the fit is kept, if it is: there the number of shards is that of its start. Otherwise
-        it is the number of workers.
+    folder
+        Where checkpoints of the fit are kept, if they are: there the number of shards is that of
+        its start. Otherwise it is the number of workers.
     """
 
-    def __init__(
-        self, client: Client, source: Source, checkpoints: Checkpoints | None = None
-    ) -> None:
+    def __init__(self, client: Client, source: Source, folder: Path | None = None) -> None:
         self.client, self.source, self.costs = client, source, Costs()
-        _check_versions(client)
-        n_shards = len(_workers(client))
-        if n_shards == 0:
-            raise ValueError("the scheduler has no workers; start some (dask worker).")
-        if checkpoints is not None:
-            note = checkpoints.folder / "shards.json"
-            if note.exists():
-                n_shards = int(json.loads(note.read_text(encoding="utf-8")))
-            else:
-                note.write_text(json.dumps(n_shards), encoding="utf-8")
-        self.bounds = source.cut(n_shards)
+        self._n_shards = len(workers_of(client))
+        if folder is not None and (folder / SHARDS).exists():
+            self._n_shards = int(json.loads((folder / SHARDS).read_text(encoding="utf-8")))
+        self.bounds = cut_evenly(source.votes_per_user, self._n_shards)
         self._lock, self._generation = threading.Lock(), 0
         self._shards: list[_Placed] = []
         self._place()
-        described = self.ask("describe")
-        n_votes, self._units, n_slots = zip(*described, strict=True)
-        self.n_votes, self.n_slots = sum(n_votes), sum(n_slots)
+        counted = [Counted(*each) for each in self.ask("count")]
+        self.n_votes, self.n_slots = (
+            sum(getattr(each, name) for each in counted) for name in ("n_votes", "n_slots")
+        )
+        self._units = [each.n_units for each in counted]
+        self.overview = Overview(
+            source.users, source.items, source.votes_per_user,
+            sum(each.n_ties for each in counted),
+            np.sum([each.digest for each in counted], axis=0, dtype=np.uint64),
+        )  # fmt: skip
+
+    def remember_shards(self, folder: Path) -> None:
+        """Note the number of shards where the checkpoints are: with another they are of no use."""
+        (folder / SHARDS).write_text(json.dumps(self._n_shards), encoding="utf-8")
 
     def __len__(self) -> int:
         return len(self.bounds) - 1
@@ -197,6 +215,23 @@ class Cluster:
     def run(self, job: Job, tell: Callable[[Progress], None] | None = None) -> list[Any]:
         """Let all shards do a job together; return their results, in order."""
         return self._insist(lambda shards: self._converse(shards, job, tell))
+
+    def collect(
+        self, job: Job, tell: Callable[[Progress], None] | None, take: Callable[[Fetch, Any], Found]
+    ) -> Found:
+        """Let all shards do a job whose results are taken from them one by one, not all at once.
+
+        ``take`` gets the results, and a way to call a method of one of the shards.
+        """
+
+        def call(shards: list[_Placed]) -> Found:
+            def fetch(number: int, method: str, *arguments: Any) -> Any:
+                shard = shards[number]
+                return self._hear([shard], [getattr(shard.actor, method)(*arguments)])[0]
+
+            return take(fetch, self._converse(shards, job, tell))
+
+        return self._insist(call)
 
     def _converse(
         self, shards: list[_Placed], job: Job, tell: Callable[[Progress], None] | None
@@ -234,11 +269,11 @@ class Cluster:
                     break
                 except TimeoutError:
                     # Dask itself would try to reach it for half a minute.
-                    if shard.host not in _workers(self.client):
+                    if shard.host not in workers_of(self.client):
                         raise OSError(f"the worker {shard.host} is gone") from None
         return heard
 
-    def _insist(self, call: Callable[[list[_Placed]], list[Any]]) -> list[Any]:
+    def _insist(self, call: Callable[[list[_Placed]], Found]) -> Found:
         """Call until no worker is lost on the way."""
         while True:
             with self._lock:
@@ -248,7 +283,7 @@ class Cluster:
             except _Failed as failed:
                 raise failed.args[0] from None
             except Exception as error:
-                if not _is_loss(error):
+                if not is_loss(error):
                     raise
                 self._replace_lost(generation, error)
 
@@ -265,42 +300,72 @@ class Cluster:
             self._generation += 1
 
     def _place(self) -> None:
-        """Make the shards on the workers there are now."""
+        """Make the shards that are not on any worker, on the workers there are now."""
         deadline = monotonic() + PATIENCE
         while True:
-            workers = _workers(self.client)
             try:
-                if not workers:
-                    raise OSError("there is none")
-                self._shards = self._made_on(
-                    [workers[number % len(workers)] for number in range(len(self))]
-                )
+                kept = self._alive()
+                hosts = self._hosts(kept)
+                lost = [number for number in range(len(self)) if number not in kept]
+                wanted = {number: hosts[place % len(hosts)] for place, number in enumerate(lost)}
+                made = kept | self._made_on(wanted)
+                self._shards = [made[number] for number in range(len(self))]
+                self.source.release()
                 return
             except Exception as error:
-                if not _is_loss(error):
+                if not is_loss(error):
                     raise
                 if monotonic() > deadline:
-                    raise WorkersLost(
-                        f"no worker has answered for {PATIENCE:g} s ({error}); start workers and "
-                        "fit again, with --resume where there are checkpoints."
-                    ) from None
+                    raise WorkersLost.after(error) from None
                 sleep(SETTLING)
 
-    def _made_on(self, hosts: list[str]) -> list[_Placed]:
-        pieces = self.source.pieces(self.client, self.bounds, hosts)
-        made = [
-            self.client.submit(
-                Shard, number, end - first, self.source.n_items, *own,
-                actor=True, workers=[host], pure=False,
+    def _alive(self) -> dict[int, _Placed]:
+        """Return the shards that still answer, by their number."""
+        workers, alive = workers_of(self.client), {}
+        for number, shard in enumerate(self._shards):
+            if shard.host in workers:
+                try:
+                    shard.actor.answers().result(timeout=PATIENCE)
+                    alive[number] = shard
+                except Exception as error:
+                    if not is_loss(error):
+                        raise
+        return alive
+
+    def _hosts(self, kept: Mapping[int, _Placed]) -> list[str]:
+        """Return the workers there are, those with the fewest shards first."""
+        workers = workers_of(self.client)
+        if not workers:
+            raise OSError("there is none")
+        holds = Counter(shard.host for shard in kept.values())
+        return sorted(workers, key=lambda worker: (holds[worker], worker))
+
+    def _made_on(self, hosts: Mapping[int, str]) -> dict[int, _Placed]:
+        pieces = self.source.pieces(self.bounds, hosts)
+        made = {
+            number: self.client.submit(
+                Shard, number, *self.bounds[number : number + 2], len(self.source.items),
+                *pieces[number], actor=True, workers=[host], pure=False,
             )
-            for number, ((first, end), own, host) in enumerate(
-                zip(pairwise(self.bounds), pieces, hosts, strict=True)
-            )
-        ]  # fmt: skip
-        return [
-            _Placed(future.result(timeout=600), host)
-            for future, host in zip(made, hosts, strict=True)
-        ]
+            for number, host in hosts.items()
+        }  # fmt: skip
+        return {
+            number: _Placed(result_of(self.client, future, hosts[number]), hosts[number])
+            for number, future in made.items()
+        }
+
+
+def result_of(client: Client, future: Any, host: str | None = None) -> Any:
+    """Wait for a result, as long as there is a worker, or the one that it must come from."""
+    waited = 0.0
+    while True:
+        try:
+            return future.result(timeout=PULSE)
+        except TimeoutError:
+            there = workers_of(client)
+            waited = 0.0 if there else waited + PULSE
+            if (host is not None and host not in there) or waited > PATIENCE:
+                raise OSError(f"the worker {host} is gone" if host else "there is none") from None
 
 
 class _Placed(NamedTuple):
@@ -322,7 +387,7 @@ class _Failed(Exception):
     """A job that went wrong, for a reason of its own."""
 
 
-def _is_loss(error: Exception) -> bool:
+def is_loss(error: Exception) -> bool:
     """Say whether an error tells of workers and their network, not of the votes or the fit."""
     from distributed.client import FutureCancelledError
     from distributed.scheduler import KilledWorker, NoValidWorkerError
@@ -331,7 +396,8 @@ def _is_loss(error: Exception) -> bool:
     return isinstance(error, losses) or "Actor was lost" in str(error)
 
 
-def _workers(client: Client) -> list[str]:
+def workers_of(client: Client) -> list[str]:
+    """Return the addresses of all workers."""
     return sorted(client.scheduler_info(n_workers=-1)["workers"])
 
 
@@ -339,7 +405,10 @@ def _version() -> str:
     return isplitlbi.__version__
 
 
-def _check_versions(client: Client) -> None:
+def refuse_unfit(client: Client) -> None:
+    """Refuse a scheduler without workers, and workers with another version of the package."""
+    if not workers_of(client):
+        raise ValueError("the scheduler has no workers; start some (dask worker).")
     try:
         found = client.run(_version)
     except Exception as error:

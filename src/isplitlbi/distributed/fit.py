@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from itertools import product
-from typing import NamedTuple
+from itertools import pairwise, product
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from isplitlbi.comparisons import InvalidVotes, Slots
-from isplitlbi.distributed.cluster import Cluster, Overall
+from isplitlbi.distributed.cluster import Cluster, Fetch, Overall
 from isplitlbi.distributed.jobs import FoldJob, Keeping, PathJob, PilotJob
 from isplitlbi.links import Link
 from isplitlbi.path import MOST_SNAPSHOTS, Ending, RegularizationPath, spread_out
@@ -26,7 +27,15 @@ from isplitlbi.selection import (
     Scoring,
     Selection,
 )
-from isplitlbi.solvers import Checkpoints, Dynamics, Implicit, Progress, Scheme, times_of
+from isplitlbi.solvers import (
+    Checkpoints,
+    Dynamics,
+    Implicit,
+    Progress,
+    Scheme,
+    room_for_snapshots,
+    times_of,
+)
 
 Floats = NDArray[np.float64]
 
@@ -58,6 +67,7 @@ class Fit:
     seed: int
     checkpoints: Checkpoints | None = None
     backend: str | None = None
+    snapshots: Path | None = None
     progress: Callable[[Progress], None] | None = None
 
     def run(self) -> Fitted:
@@ -133,13 +143,18 @@ class Fit:
         self, dynamics: Dynamics, times: Floats, chosen: float, overall: Overall
     ) -> RegularizationPath:
         """Follow the whole path; of its times, as many come back as memory allows."""
-        n_kept = int(np.clip(MOST_SNAPSHOTS // (2 * 8 * self.cluster.n_slots), 3, len(times)))
+        n_kept = int(MOST_SNAPSHOTS / (2 * 8 * self.cluster.n_slots)) - 1
+        n_kept = int(np.clip(n_kept, 0, len(times)))
         kept = times[spread_out(len(times), n_kept, int(np.searchsorted(times, chosen)))]
         job = PathJob(
-            self.link, dynamics, self.scheme, kept, self._keeping("path"),
+            self.link, dynamics, self.scheme, np.union1d(kept, times[-1:]), self._keeping("path"),
             self.cluster.n_threads, self.backend,
         )  # fmt: skip
-        return joined(self.cluster.run(job, overall.path()))
+
+        def take(fetch: Fetch, parts: list[RegularizationPath]) -> RegularizationPath:
+            return joined(fetch, parts, kept, self.snapshots)
+
+        return self.cluster.collect(job, overall.path(), take)
 
     def _keeping(self, name: str) -> Keeping:
         if self.checkpoints is None:
@@ -148,17 +163,33 @@ class Fit:
         return Keeping(folder, self.checkpoints.every, len(self.cluster))
 
 
-def joined(parts: Sequence[RegularizationPath]) -> RegularizationPath:
-    """Put the paths of all shards together, user after user."""
+def joined(
+    fetch: Fetch, parts: Sequence[RegularizationPath], times: Floats, snapshots: Path | None
+) -> RegularizationPath:
+    """Put the paths of all shards together, user after user, at some of their times.
+
+    Snapshots are fetched from the shards one at a time, so that no more than their sum is held.
+    """
     first, before = parts[0], np.cumsum([0, *(part.slots.start[-1] for part in parts)])
+    rows = np.flatnonzero(np.isin(first.times, times)).tolist()
+    users: dict[str, Any] = {
+        name: room_for_snapshots((len(rows), int(before[-1])), name, snapshots)
+        for name in ("deviation", "sparse")
+    }
+    for number, (begin, end) in enumerate(pairwise(before.tolist())):
+        for name, values in users.items():
+            for place, row in enumerate(rows):
+                values[place, begin:end] = fetch(number, "row_of_path", name, row)
+        fetch(number, "forget_path")
     start = [part.slots.start[1:] + slots for part, slots in zip(parts, before, strict=False)]
     return replace(
         first,
+        times=first.times[rows],
+        consensus=first.consensus[rows],
         slots=Slots(
             np.concatenate([[0], *start]),
             np.concatenate([part.slots.coordinate for part in parts]),
         ),
-        deviation=np.concatenate([part.deviation for part in parts], axis=1),
-        sparse=np.concatenate([part.sparse for part in parts], axis=1),
         entry_times=np.concatenate([part.entry_times for part in parts]),
+        **users,
     )

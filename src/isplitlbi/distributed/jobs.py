@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -26,6 +26,8 @@ from isplitlbi.solvers import (
 )
 
 Floats = NDArray[np.float64]
+
+NO_ROWS = np.empty((0, 0))
 
 
 class SharedCheckpoint(Checkpoint):
@@ -107,7 +109,7 @@ class PilotJob:
 
 @dataclass(frozen=True)
 class PathJob:
-    """Follow a path."""
+    """Follow a path, whose snapshots stay on the shard."""
 
     link: Link
     dynamics: Dynamics
@@ -118,12 +120,13 @@ class PathJob:
     backend: str | None
 
     def run(self, shard: Shard, exchange: Exchange, reporter: Reporter) -> RegularizationPath:
-        """Return the path of the shard's users."""
-        return follow(
+        """Return the path of the shard's users, without the snapshots."""
+        shard.path = follow(
             shard.votes, self.link, self.dynamics, self.scheme, self.times, reporter=reporter,
             checkpoint=self.keeping.of(shard, exchange), n_threads=self.n_threads,
             backend=self.backend, exchange=exchange,
         )  # fmt: skip
+        return replace(shard.path, deviation=NO_ROWS, sparse=NO_ROWS)
 
 
 @dataclass(frozen=True)

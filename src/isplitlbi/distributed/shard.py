@@ -8,10 +8,14 @@ import threading
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from isplitlbi.comparisons import Comparisons
+from isplitlbi.overview import digest_of
+from isplitlbi.path import RegularizationPath
 from isplitlbi.solvers import Exchange, Progress, Reporter, State, Stopped
+from isplitlbi.vocabulary import Vocabulary
 
 Floats = NDArray[np.float64]
 
@@ -24,7 +28,26 @@ class Piece(NamedTuple):
     right: NDArray[np.int32]
     outcome: NDArray[np.int8]
     weight: Floats | None
-    group: NDArray[np.int32] | None
+    group: pl.Series | None  # what the user's groups are called
+
+    @classmethod
+    def of(cls, votes: Comparisons, first: int) -> Piece:
+        """Take votes of users from a first one on."""
+        group = None
+        if votes.group is not None:
+            group = pl.Series(votes.group if votes.groups is None else votes.groups[votes.group])
+        user = votes.user - np.int32(first)
+        return cls(user, votes.left, votes.right, votes.outcome, votes.weight, group)
+
+
+class Counted(NamedTuple):
+    """What a shard holds, and what is to be known of the votes as a whole."""
+
+    n_votes: int
+    n_units: int
+    n_slots: int
+    n_ties: int
+    digest: NDArray[np.uint64]
 
 
 class Heard(NamedTuple):
@@ -45,18 +68,42 @@ class Job(Protocol):
 class Shard:
     """The votes of some users, on a worker, and what is being done with them (a Dask actor)."""
 
-    def __init__(self, number: int, n_users: int, n_items: int, *pieces: Piece) -> None:
-        columns = [
-            None if parts[0] is None else np.concatenate(parts)
-            for parts in zip(*pieces, strict=True)
-        ]
-        self.number = number
-        self.votes = Comparisons(np.arange(n_users), np.arange(n_items), *columns)  # type: ignore[arg-type]
+    def __init__(self, number: int, first: int, end: int, n_items: int, *pieces: Piece) -> None:
+        self.number, self.first = number, first
+        *columns, groups = zip(*pieces, strict=True)
+        of_votes: dict[str, Any] = {
+            name: None if parts[0] is None else np.concatenate(parts)
+            for name, parts in zip(Piece._fields, columns, strict=False)
+        }
+        group = None
+        if groups[0] is not None:
+            _, (group,) = Vocabulary.indexed(pl.concat(groups), what="group")
+        self.votes = Comparisons(
+            np.arange(end - first), np.arange(n_items), **of_votes, group=group
+        )
+        self.path: RegularizationPath | None = None
         self._talks: dict[str, _Talk] = {}
 
-    def describe(self) -> tuple[int, int, int]:
-        """Return how many votes and units of them there are, and how many slots."""
-        return len(self.votes), self.votes.n_units, len(self.votes.slots.coordinate)
+    def answers(self) -> bool:
+        """Say that the shard is there."""
+        return True
+
+    def count(self) -> Counted:
+        """Say what there is."""
+        votes = self.votes
+        return Counted(
+            len(votes), votes.n_units, len(votes.slots.coordinate),
+            int(np.sum(votes.outcome == 0)), digest_of(votes, self.first),
+        )  # fmt: skip
+
+    def row_of_path(self, name: str, row: int) -> Floats:
+        """Return one snapshot of the path that was followed last."""
+        values: Floats = getattr(self.path, name)[row]
+        return values
+
+    def forget_path(self) -> None:
+        """Free the memory of the snapshots."""
+        self.path = None
 
     def fold_sizes(self, n_folds: int, stretch: Stretch) -> NDArray[np.int64]:
         """Return how many votes each fold holds out."""

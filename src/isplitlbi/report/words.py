@@ -16,7 +16,6 @@ from isplitlbi.abnormal import KINDS
 from isplitlbi.checks import check
 from isplitlbi.estimators import ISplitLBI
 from isplitlbi.selection import SCORINGS
-from isplitlbi.solvers import fingerprint
 from isplitlbi.tables import effect_table
 from isplitlbi.vocabulary import counted
 
@@ -219,7 +218,7 @@ def _settings(model: ISplitLBI) -> list[tuple[str, str]]:
         *((name, f"{value:.6g}") for name, value in chosen.items()),
         *((name, str(value)) for name, value in given.items()),
         ("seed", str(model.random_state)),
-        ("fingerprint of the votes", fingerprint(model.votes_)),
+        ("fingerprint of the votes", model.overview_.fingerprint),
         ("isplitlbi", isplitlbi.__version__),
         ("Python", platform.python_version()),
         *((name, version(name)) for name in LIBRARIES),

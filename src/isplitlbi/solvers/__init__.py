@@ -5,8 +5,16 @@
 """
 
 from isplitlbi.solvers.blocks import Exchange, available_threads
-from isplitlbi.solvers.checkpoint import Checkpoint, Checkpoints, UnreadableCheckpoint, fingerprint
-from isplitlbi.solvers.driver import Dynamics, Progress, Reporter, Scheme, Stopped, follow
+from isplitlbi.solvers.checkpoint import Checkpoint, Checkpoints, UnreadableCheckpoint
+from isplitlbi.solvers.driver import (
+    Dynamics,
+    Progress,
+    Reporter,
+    Scheme,
+    Stopped,
+    follow,
+    room_for_snapshots,
+)
 from isplitlbi.solvers.explicit import Explicit
 from isplitlbi.solvers.implicit import Implicit
 from isplitlbi.solvers.pilot import default_times, fit_before_entries, residuals, times_of
@@ -29,11 +37,11 @@ __all__ = [
     "available_threads",
     "bootstrap_consensus",
     "default_times",
-    "fingerprint",
     "fit_before_entries",
     "fit_consensus",
     "fit_each_user",
     "follow",
     "residuals",
+    "room_for_snapshots",
     "times_of",
 ]

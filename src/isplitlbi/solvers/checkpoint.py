@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import fields
-from hashlib import sha256
 from pathlib import Path
 from time import monotonic
 from typing import Any, NamedTuple
@@ -17,7 +16,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from isplitlbi.comparisons import Comparisons
 from isplitlbi.files import written_whole
 from isplitlbi.solvers.state import Momentum, State
 
@@ -118,19 +116,6 @@ class Checkpoint:
             )
         now = monotonic()
         self._due = now + max(self.every, (now - begun) / MOST_WRITING)
-
-
-def fingerprint(votes: Comparisons) -> str:
-    """Return a digest of the votes that does not depend on their order."""
-    columns: list[NDArray[Any]] = [votes.outcome, votes.right, votes.left, votes.user]
-    columns += [column for column in (votes.weight, votes.group) if column is not None]
-    order = np.lexsort(columns)
-    digest = sha256()
-    for ids in (votes.users, votes.items):
-        digest.update(json.dumps(ids.tolist()).encode())
-    for column in columns:
-        digest.update(np.ascontiguousarray(column[order]).tobytes())
-    return digest.hexdigest()
 
 
 class Checkpoints:

@@ -253,16 +253,10 @@ class _Snapshots:
                 cost / 1e9,
                 "." if self.on_disk else "; ask for fewer times, or name a folder for them.",
             )
-        self.deviation: Floats
-        self.sparse: Floats
-        if isinstance(keep, str | Path):
-            Path(keep).mkdir(parents=True, exist_ok=True)
-            self.folder = Path(keep)
-            self.deviation, self.sparse = (
-                _mapped(self.folder / f"{name}.npy", shape) for name in ("deviation", "sparse")
-            )
-        else:
-            self.deviation, self.sparse = np.empty(shape), np.empty(shape)
+        self.folder = Path(keep) if isinstance(keep, str | Path) else None
+        self.deviation, self.sparse = (
+            room_for_snapshots(shape, name, self.folder) for name in ("deviation", "sparse")
+        )
 
     def take(self, state: State) -> None:
         self.consensus[self.taken] = state.consensus
@@ -291,6 +285,14 @@ class _Snapshots:
         self.taken = taken
         for name, values in kept.items():
             getattr(self, name)[:taken] = values
+
+
+def room_for_snapshots(shape: tuple[int, int], name: str, folder: Path | None) -> Floats:
+    """Make room in memory, or in a folder, where it is mapped."""
+    if folder is None:
+        return np.empty(shape)
+    folder.mkdir(parents=True, exist_ok=True)
+    return _mapped(folder / f"{name}.npy", shape)
 
 
 def _mapped(file: Path, shape: tuple[int, int]) -> Floats:

@@ -1,0 +1,160 @@
+"""Votes in the parts of a folder that all workers reach: they read them, the client never does.
+
+Every part is read by some worker, with the checks of any file of votes. The ids in it are collected
+from all parts, on the workers, and only then come to the client, which cuts the users into shards.
+Each part is then cut in turn, and its pieces go to the workers of their shards.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from operator import itemgetter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isplitlbi.comparisons import InvalidVotes
+from isplitlbi.distributed.cluster import WorkersLost, is_loss, result_of
+from isplitlbi.distributed.shard import Piece
+from isplitlbi.readers import Parts, Reading, gathered, kind_of, read_votes, refuse_unlike
+from isplitlbi.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+log = logging.getLogger("isplitlbi")
+
+AT_ONCE = 8  # censuses that one worker adds up
+
+
+class VotesInParts:
+    """Votes in the parts of a folder."""
+
+    def __init__(self, client: Client, parts: Parts) -> None:
+        self._client, self._parts = client, parts
+        self._read: list[Any] = []  # futures
+        try:
+            self._census = self._count()
+        except Exception as error:
+            if is_loss(error):
+                raise WorkersLost.after(error) from None
+            raise
+
+    def _count(self) -> Census:
+        """Let the workers read all parts; collect the ids that are in them."""
+        client, parts = self._client, self._parts
+        described = [client.submit(_describe, part, pure=False) for part in self._readings()]
+        kinds, notes = zip(*(result_of(client, each) for each in described), strict=True)
+        names = [file.name for file in parts.files]
+        refuse_unlike(names, kinds)
+        for note in gathered(names, notes):
+            log.warning("%s", note)
+        counts = [client.submit(Census.of, part, pure=False) for part in self._readings()]
+        while len(counts) > 1:
+            some = [counts[begin : begin + AT_ONCE] for begin in range(0, len(counts), AT_ONCE)]
+            counts = [client.submit(Census.sum, each, pure=False) for each in some]
+        census: Census = result_of(client, counts[0])
+        return census
+
+    @property
+    def users(self) -> NDArray[Any]:
+        """The ids of all users, sorted."""
+        return self._census.users.labels
+
+    @property
+    def items(self) -> NDArray[Any]:
+        """The ids of all items, sorted."""
+        return self._census.items.labels
+
+    @property
+    def votes_per_user(self) -> NDArray[np.int64]:
+        """Number of votes of every user."""
+        return self._census.votes_per_user
+
+    def pieces(self, bounds: list[int], hosts: Mapping[int, str]) -> dict[int, list[Any]]:
+        """Cut every part, and let the pieces of every shard go to its host."""
+        client = self._client
+        known = client.scatter((self._census.users, self._census.items), hash=False, broadcast=True)
+        cut = [
+            client.submit(_cut, part, known, bounds, list(hosts), pure=False)
+            for part in self._readings()
+        ]
+        return {
+            number: [client.submit(itemgetter(number), each, pure=False) for each in cut]
+            for number in hosts
+        }
+
+    def release(self) -> None:
+        """Forget the parts as they were read; they are read again where a worker is lost."""
+        self._read = []
+
+    def _readings(self) -> list[Any]:
+        if not self._read:
+            self._read = [
+                self._client.submit(_read, file, self._parts.options, pure=False)
+                for file in self._parts.files
+            ]
+        return self._read
+
+
+class Census(NamedTuple):
+    """Who and what occurs in some parts, and how often."""
+
+    users: Vocabulary
+    items: Vocabulary
+    votes_per_user: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, part: Reading) -> Census:
+        """Count one part."""
+        votes = part.votes
+        users, items = Vocabulary(votes.users, "user"), Vocabulary(votes.items, "item")
+        return cls(users, items, votes.votes_per_user)
+
+    @classmethod
+    def sum(cls, counted: Sequence[Census]) -> Census:
+        """Add up several."""
+        users = Vocabulary.merged(*(each.users for each in counted))
+        items = Vocabulary.merged(*(each.items for each in counted))
+        votes_per_user = np.zeros(len(users), dtype=np.int64)
+        for each in counted:
+            votes_per_user[users.encode(each.users.labels)] += each.votes_per_user
+        return cls(users, items, votes_per_user)
+
+
+# --- on the workers -------------------------------------------------------------------------
+
+
+def _read(file: Path, options: Mapping[str, Any]) -> Reading:
+    try:
+        file.stat()
+    except OSError as error:
+        raise InvalidVotes(
+            f"{file}: a worker does not find this part ({error.strerror}). Put the folder where "
+            "all workers reach it, under the same name."
+        ) from None
+    try:
+        return read_votes(file, **options)
+    except InvalidVotes as error:
+        raise InvalidVotes(str(error)) from None  # the plain kind, which travels
+
+
+def _describe(part: Reading) -> tuple[str, tuple[str, ...]]:
+    return kind_of(part), part.notes
+
+
+def _cut(
+    part: Reading, known: tuple[Vocabulary, Vocabulary], bounds: list[int], wanted: list[int]
+) -> dict[int, Piece]:
+    """Cut one part into the pieces of some shards, users and items by their place among all."""
+    votes = part.votes.renumbered(*known)
+    order = np.argsort(votes.user, kind="stable")
+    cuts = list(pairwise(np.searchsorted(votes.user[order], bounds).tolist()))
+    return {
+        number: Piece.of(votes.subset(order[slice(*cuts[number])]), bounds[number])
+        for number in wanted
+    }
