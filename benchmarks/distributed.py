@@ -2,9 +2,9 @@
 
 Votes as in scale.py lie in Parquet parts. One path is followed to a given time: by two threads of
 one process, which reads the folder, and by workers with one thread each, started on this machine,
-which read the parts themselves. Each run is a process of its own; compiling and starting workers comes
-before the clock starts, reading after. Small sizes are also run on one and on four workers, so that
-the cost of a round by itself can be seen: a sum from every worker, and the total back.
+which read the parts themselves. Each run is a process of its own; compiling and starting workers
+comes before the clock starts, reading after. Small sizes are also run on one and on four workers,
+so that the cost of a round by itself can be seen: a sum from every worker, and the total back.
 
     python benchmarks/distributed.py [--votes 1e4 1e5 1e6 1e7] [--workers 1 2 4] [--parts 20]
                                      [--repeats 1]
