@@ -17,6 +17,12 @@ MB            the peak memory of the process, or of the client
 ratio         of the seconds to those of two threads
 off           the largest difference in consensus, entry times and predictions
 
+    python benchmarks/distributed.py --equal [--workers 1 2 4]
+
+Whole fits, cross-validation and tests of users included, of a simulated study, of llmfao where it
+is (see data.py) and of a synthetic set, from parts of any size and order: off as above, and for the
+p-values of the users.
+
 The last lines are what is asked of it. The exit code is 1 where one is missed: results that differ
 by more than 1e-8; at ten million votes two workers that take more than 1.3 times as long as two
 threads, or a client of more than 1 GB; rounds that grow with votes and users.
@@ -43,8 +49,9 @@ import polars as pl
 HERE = Path(__file__).resolve().parent
 sys.path = [folder for folder in sys.path if Path(folder).resolve() != HERE]
 
-from isplitlbi import ISplitLBI  # noqa: E402
+from isplitlbi import Comparisons, ISplitLBI  # noqa: E402
 from isplitlbi.distributed import client_of  # noqa: E402
+from isplitlbi.simulate import simulate  # noqa: E402
 
 MOST_DIFFERENCE, MOST_RATIO, MOST_MEMORY, MOST_GROWTH = 1e-8, 1.3, 1000.0, 1.1
 SMALL = 100_000  # votes up to which all numbers of workers are tried
@@ -61,11 +68,21 @@ def main() -> int:
     parser.add_argument("--workers", type=int, nargs="+", default=[1, 2, 4])
     parser.add_argument("--parts", type=int, default=20)
     parser.add_argument("--repeats", type=int, default=1)
+    parser.add_argument("--equal", action="store_true")
     parser.add_argument("--run", nargs=2, help=argparse.SUPPRESS)  # a folder, and how many workers
     asked = parser.parse_args()
     if asked.run:
         print(json.dumps(run(Path(asked.run[0]), int(asked.run[1]))))
         return 0
+    if asked.equal:
+        compare_whole_fits(asked.workers)
+    else:
+        compare_paths(asked)
+    print("\n".join(lines))
+    return int(bool(missed))
+
+
+def compare_paths(asked: argparse.Namespace) -> None:
     print(f"{'votes':>11}{'where':>11}{'seconds':>9}{'rounds':>8}{'bytes':>8}{'ms a round':>12}"
           f"{'MB':>7}{'ratio':>7}{'off':>9}")  # fmt: skip
     bytes_a_round, worst = [], 0.0
@@ -104,8 +121,64 @@ def main() -> int:
     growth = max(bytes_a_round) / min(bytes_a_round)
     hold(growth <= MOST_GROWTH, f"bytes of a round and worker are {min(bytes_a_round):.0f} to "
          f"{max(bytes_a_round):.0f}, whatever the votes and users")  # fmt: skip
-    print("\n".join(lines))
-    return int(bool(missed))
+
+
+def compare_whole_fits(workers: list[int]) -> None:
+    print(f"{'study':<12}{'workers':>8}{'parts':>7}{'seconds':>9}{'rounds':>8}{'off':>10}"
+          f"{'off in p':>10}")  # fmt: skip
+    worst = 0.0
+    frames = studies()
+    expected = {name: whole_fit(Comparisons.from_frame(frame)) for name, frame in frames.items()}
+    for n_workers in workers:
+        with client_of(workers=n_workers) as client:
+            for seed, (name, frame) in enumerate(frames.items()):
+                rng = np.random.default_rng([n_workers, seed])
+                n_parts = int(rng.integers(2, 9))
+                with TemporaryDirectory() as folder:
+                    part = rng.choice(n_parts, len(frame), p=rng.dirichlet(np.ones(n_parts)))
+                    for number in np.unique(part):
+                        rows = frame.filter(part == number)
+                        rows.write_csv(Path(folder) / f"part-{number}.csv")
+                    begun = perf_counter()
+                    found = whole_fit(Path(folder), client)
+                off = difference(found, expected[name])
+                of_p = abs(np.subtract(found["p_values"], expected[name]["p_values"])).max()
+                print(f"{name:<12}{n_workers:>8}{len(np.unique(part)):>7}"
+                      f"{perf_counter() - begun:>9.1f}{found['rounds']:>8}{off:>10.1e}"
+                      f"{of_p:>10.1e}", flush=True)  # fmt: skip
+                worst = max(worst, off, of_p)
+    hold(worst <= MOST_DIFFERENCE, f"whole fits differ by {worst:.1e}, at most {MOST_DIFFERENCE} "
+         "asked")  # fmt: skip
+
+
+def studies() -> dict[str, pl.DataFrame]:
+    """Return frames of votes: simulated, real where it is, synthetic; ids as text."""
+    words = {1: "left", 0: "tie", -1: "right"}
+    real = runpy.run_path(str(HERE / "data.py"))["load"]("llmfao")
+    scale = runpy.run_path(str(HERE / "scale.py"))["draw"](20_000)
+    found = {
+        "simulation": simulate(random_state=0).votes,
+        "llmfao": real,
+        "synthetic": Comparisons.from_arrays(*(np.char.mod("%d", c) for c in scale[:3]), scale[3]),
+    }
+    return {
+        name: pl.DataFrame(
+            {
+                "user": votes.users[votes.user],
+                "left": votes.items[votes.left],
+                "right": votes.items[votes.right],
+                "winner": [words[outcome] for outcome in votes.outcome.tolist()],
+            }
+        )
+        for name, votes in found.items()
+        if votes is not None
+    }
+
+
+def whole_fit(votes: Any, client: Any = None) -> dict[str, Any]:
+    model = ISplitLBI().fit(votes, client=client)
+    found = results(model) | {"p_values": model.abnormality(client=client).p_value}
+    return found | ({} if client is None else {"rounds": model.costs_.rounds})
 
 
 lines: list[str] = []
@@ -163,12 +236,16 @@ def fitted(folder: Path, client: Any = None) -> dict[str, Any]:
     if client is not None:
         found |= {"rounds": model.costs_.rounds, "bytes": model.costs_.bytes_sent,
                   "seconds_of_rounds": model.costs_.seconds}  # fmt: skip
+    return found | results(model)
+
+
+def results(model: ISplitLBI) -> dict[str, Any]:
     users, items = model.users_, model.items_
     some = np.random.default_rng(0).integers(len(users), size=N_ASKED)
     asked = pl.DataFrame({"user": users[some], "left": items[some % len(items)],
                           "right": items[(some + 1) % len(items)]})  # fmt: skip
     left = np.where(np.isfinite(model.entry_times_), model.entry_times_, -1.0)
-    return found | {
+    return {
         "consensus": model.consensus_.tolist(),
         "entry_times": left.tolist(),
         "predictions": model.predict_proba(asked).ravel().tolist(),

@@ -4,6 +4,7 @@ import io
 import json
 import pickle
 import sys
+import tracemalloc
 from dataclasses import fields, replace
 
 import numpy as np
@@ -31,7 +32,7 @@ from isplitlbi.abnormal.kinds import _fit_numbers
 from isplitlbi.cli import app, main
 from isplitlbi.links import LINKS, Logistic
 from isplitlbi.simulate import malicious_study, simulate
-from isplitlbi.solvers import bootstrap_consensus, fit_consensus
+from isplitlbi.solvers import Share, bootstrap_consensus, fit_consensus
 from isplitlbi.storage import UnreadableModel, load_model, save_model
 from isplitlbi.tables import effect_table, users_table
 from votes import random_votes, rebuilt
@@ -383,12 +384,12 @@ def repeated():
     assert np.any(ballots.n_votes > flags.MANY_VOTES)
     assert np.any(ballots.n_votes <= flags.MANY_VOTES)
     expected = Expectation.of(ballots, np.append(SCORES, THRESHOLD), LINK)
-    (test,) = flags._tests(ballots, expected, flags._directions(ballots, votes))
+    tests = flags._Tests.of(ballots, expected, flags._Directions.of(ballots, votes))
 
     def draw(n_draws, seed):
-        return test.revote(ballots, expected).draw(n_draws, np.random.default_rng(seed))
+        return tests.revote(0).draw(n_draws, np.random.default_rng(seed))
 
-    return test, draw, ballots
+    return tests.test(0), draw, ballots
 
 
 def test_the_statistic_is_the_score_weighted_by_information_and_prior(repeated):
@@ -420,7 +421,7 @@ def test_the_rough_p_value_is_near_the_share_of_draws_beyond(repeated):
     drawn = draw(5_000, 0)
     for share in (0.5, 0.9, 0.99):
         at = test._replace(statistic=float(np.quantile(drawn, share)))
-        assert flags._approximate_p([at]) == pytest.approx(1 - share, abs=0.03)
+        assert flags._approximate_p(np.array([at])) == pytest.approx(1 - share, abs=0.03)
 
 
 def test_votes_drawn_as_counts_are_like_those_drawn_one_by_one(repeated, monkeypatch):
@@ -442,6 +443,20 @@ def test_draws_in_small_parts_are_the_same_number_of_draws(repeated, monkeypatch
     drawn = draw(3_000, 2)
     assert drawn.shape == (3_000,)
     assert abs(drawn.mean() - test.mean) < 4 * drawn.std() / np.sqrt(len(drawn))
+
+
+def test_what_a_test_takes_is_not_kept_for_every_user(monkeypatch):
+    monkeypatch.setattr(flags, "ROUNDS", (100, 200))
+    votes = simulate(
+        n_users=150, n_items=400, votes_per_user=(80, 80), score_sd=1.5, random_state=0
+    ).votes
+    start = fit_consensus(votes, LINK)
+    tracemalloc.start()
+    find_flags(votes, LINK, start)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    matrices = 8 * np.sum(np.diff(votes.slots.start) ** 2)
+    assert peak < 0.5 * matrices
 
 
 @pytest.mark.parametrize("fdr", [0.0, 1.0, -0.1, 2.0, np.nan])
@@ -537,16 +552,15 @@ def test_the_numbers_are_those_behind_the_explanation(found, place, votes):
 def test_slope_side_and_threshold_are_recovered_from_many_votes():
     rng = np.random.default_rng(5)
     numbers = np.array([[1.0, 0.0, 0.8], [-0.7, 0.5, 1.2], [0.0, -1.0, 0.3], [2.0, 0.3, 2.0]])
-    ballots = Ballots.of(
-        gather(
-            {f"u{k}": vote(rng, 20_000, a * SCORES, t, b) for k, (a, b, t) in enumerate(numbers)}
-        )
+    votes = gather(
+        {f"u{k}": vote(rng, 20_000, a * SCORES, t, b) for k, (a, b, t) in enumerate(numbers)}
     )
+    ballots, alone = Ballots.of(votes), Share.alone(votes)
     margin = ballots.margin(np.append(SCORES, THRESHOLD))
     start = np.tile([1.0, 0.0, THRESHOLD], (4, 1))
-    fitted, likelihood = _fit_numbers(ballots, margin, LINK, start, (0, 1, 2), 1e-3)
+    fitted, likelihood = _fit_numbers(ballots, margin, LINK, start, (0, 1, 2), 1e-3, alone)
     assert_allclose(fitted, numbers, atol=0.08)
-    held, less = _fit_numbers(ballots, margin, LINK, start, (0,), 1e-3)
+    held, less = _fit_numbers(ballots, margin, LINK, start, (0,), 1e-3, alone)
     assert_array_equal(held[:, 1:], start[:, 1:])
     assert_allclose(held[0, 0], 1.0, atol=0.05)
     assert np.all(less <= likelihood + 1e-3)
@@ -555,10 +569,12 @@ def test_slope_side_and_threshold_are_recovered_from_many_votes():
 
 def test_a_threshold_is_never_below_the_smallest():
     rng = np.random.default_rng(6)
-    ballots = Ballots.of(gather({"u": vote(rng, 500, threshold=0.0)}))
+    votes = gather({"u": vote(rng, 500, threshold=0.0)})
+    ballots, alone = Ballots.of(votes), Share.alone(votes)
     margin = ballots.margin(np.append(SCORES, THRESHOLD))
     start = np.array([[1.0, 0.0, THRESHOLD]])
-    ((slope, side, threshold),), _ = _fit_numbers(ballots, margin, LINK, start, (0, 1, 2), 0.05)
+    fitted, _ = _fit_numbers(ballots, margin, LINK, start, (0, 1, 2), 0.05, alone)
+    ((slope, side, threshold),) = fitted
     assert threshold == 0.05
     assert slope == pytest.approx(1.0, abs=0.3)
     assert side == pytest.approx(0.0, abs=0.3)

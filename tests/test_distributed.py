@@ -21,6 +21,8 @@ from isplitlbi.readers import Parts
 from isplitlbi.selection import PathFailed
 from isplitlbi.simulate import simulate
 from isplitlbi.solvers import Implicit
+from isplitlbi.storage import load_model, save_model
+from isplitlbi.tables import users_table
 from votes import from_rows, rows
 
 distributed = pytest.importorskip("distributed", reason="needs dask (pip install .[dask])")
@@ -112,6 +114,14 @@ def assert_same_model(one, other):
                 np.testing.assert_allclose(values, theirs.scores[estimate][name], atol=1e-8)
 
 
+def assert_same_tests(one, other):
+    assert (one.kind, one.explanation) == (other.kind, other.explanation)
+    np.testing.assert_array_equal(one.flagged, other.flagged)
+    np.testing.assert_array_equal(one.votes_needed, other.votes_needed)
+    for name in ("consensus", "p_value", "q_value", "quality", "slope", "side", "threshold"):
+        np.testing.assert_allclose(getattr(one, name), getattr(other, name), atol=1e-7)
+
+
 @pytest.fixture(scope="module")
 def two_workers(tmp_path_factory):
     with processes(tmp_path_factory.mktemp("cluster"), 2) as (_, client):
@@ -194,6 +204,28 @@ def test_weights_and_groups_in_parts_are_the_same_on_a_cluster(two_workers, tmp_
     found = settings().fit(folder, client=two_workers)
     assert_same_model(settings().fit(votes), found)
     assert found.overview_.fingerprint == Overview.of(votes).fingerprint
+
+
+def test_votes_that_workers_have_read_are_read_here_only_when_needed(two_workers, tmp_path, study):
+    folder = in_parts(tmp_path / "votes", frame_of(study), 3)
+    model = settings(time=1.5).fit(folder, client=two_workers)
+    tested = model.abnormality(client=two_workers)
+    assert_same_tests(settings(time=1.5).fit(study).abnormality(), tested)
+    save_model(model, tmp_path / "model")
+    loaded = load_model(tmp_path / "model")
+    for each in (model, loaded):
+        assert isinstance(each._votes, Parts)
+        assert len(each.ranking()) == study.n_items
+        assert users_table(each)["votes"].sum() == len(study)
+        assert isinstance(each._votes, Parts)
+        assert Overview.of(each.votes_).fingerprint == Overview.of(study).fingerprint
+    again = load_model(tmp_path / "model")
+    frame_of(study)[:-1].write_csv(folder / "part-1.csv")
+    with pytest.raises(InvalidVotes, match="these are not the votes of this model any more"):
+        again.telling_votes(study.users[0])
+    shutil.rmtree(folder)
+    with pytest.raises(InvalidVotes, match="needs the votes, which are where they were"):
+        again.effect_of_leaving_out()
 
 
 def test_a_damaged_part_is_told_with_its_name(two_workers, tmp_path, study):

@@ -343,13 +343,13 @@ def fit(
         cluster = client_of(scheduler, workers)
     begun = perf_counter()
     try:
-        with cluster as client, fitting_bar(quiet) as progress:
-            model.fit(
-                votes, progress=progress, checkpoints=unfinished,
-                checkpoint_every=checkpoint_seconds, client=client,
-            )  # fmt: skip
-        with progress_bar("Testing users", quiet) as testing:
-            model.abnormality(progress=testing and (lambda share: testing(share, "drawing votes")))
+        with cluster as client:
+            with fitting_bar(quiet) as progress:
+                model.fit(
+                    votes, progress=progress, checkpoints=unfinished,
+                    checkpoint_every=checkpoint_seconds, client=client,
+                )  # fmt: skip
+            _test_users(model, quiet, client)
         save_model(model, output, force=force)
     except KeyboardInterrupt:
         if any(unfinished.rglob("*.npz")):
@@ -543,8 +543,7 @@ def abnormal(
     fitted = _load(model)
     fitted.n_jobs = threads
     fdr = fitted.fdr if fdr is None else fdr
-    with progress_bar("Testing users", quiet) as progress:
-        fitted.abnormality(fdr, progress and (lambda share: progress(share, "drawing votes")))
+    _test_users(fitted, quiet, fdr=fdr)
     if effect:
         found = fitted.effect_of_leaving_out(kind, fdr=fdr)
         emit(effect_table(found), format)
@@ -714,6 +713,18 @@ def _refuse_existing_file(file: Path, force: bool) -> None:
         raise ValueError(f"{file.parent}: there is no such folder.")
     if file.exists() and not force:
         raise ValueError(f"{file} exists already; choose another name or use --force.")
+
+
+def _test_users(
+    model: ISplitLBI, quiet: bool, client: Any = None, fdr: float | None = None
+) -> None:
+    with progress_bar("Testing users", quiet) as progress:
+
+        def tell(done: float) -> None:
+            if progress is not None:
+                progress(done, "drawing votes")
+
+        model.abnormality(fdr, tell, client)
 
 
 def _write_report(model: ISplitLBI, file: Path, title: str | None, quiet: bool) -> None:

@@ -43,6 +43,11 @@ class VoteClassifier(ClassifierMixin, BaseEstimator):
         return self._overview
 
     @property
+    def votes_at_hand_(self) -> bool:
+        """Whether the votes are here; otherwise `votes_` must read them first."""
+        return isinstance(self._votes, Comparisons)
+
+    @property
     def votes_(self) -> Comparisons:
         """The votes; where the workers of a cluster have read them, they are read here only now."""
         if isinstance(self._votes, Parts):
@@ -52,12 +57,15 @@ class VoteClassifier(ClassifierMixin, BaseEstimator):
                 raise InvalidVotes(
                     f"this needs the votes, which are where they were for the fit: {error}"
                 ) from None
-            if Overview.of(votes).fingerprint != self.overview_.fingerprint:
-                raise InvalidVotes(
-                    f"{self._votes.folder}: these are not the votes of this model any more."
-                )
+            self._refuse_others(Overview.of(votes))
             self._votes = votes
         return self._votes
+
+    def _refuse_others(self, found: Overview) -> None:
+        """Refuse votes, read once more, that have changed since the fit."""
+        if found.fingerprint != self.overview_.fingerprint:
+            where = f"{self._votes.folder}: " if isinstance(self._votes, Parts) else ""
+            raise InvalidVotes(f"{where}these are not the votes of this model any more.")
 
     def predict(self, X: Any) -> NDArray[np.int8]:
         """Predict the outcome of each (user, left, right): 1, 0 or -1.

@@ -246,24 +246,11 @@ class ISplitLBI(MarginClassifier):
         checkpoint_every: float,
     ) -> Self:
         """Fit on the workers of a cluster."""
-        from isplitlbi.distributed import (
-            Cluster,
-            Fit,
-            Source,
-            VotesInMemory,
-            VotesInParts,
-            refuse_unfit,
-        )
+        from isplitlbi.distributed import Fit, cluster_of
 
         if self.random_state is None:
             raise ValueError("a fit on a cluster needs a random_state.")
-        refuse_unfit(client)
-        source: Source
-        if isinstance(votes, Parts):
-            source = VotesInParts(client, votes)
-        else:
-            source = VotesInMemory(client, votes)
-        cluster, kept = Cluster(client, source, folder), None
+        cluster, kept = cluster_of(client, votes, folder), None
         if folder is not None:
             kept = Checkpoints(folder, self._identity(cluster.overview), checkpoint_every)
             cluster.remember_shards(folder)
@@ -479,7 +466,10 @@ class ISplitLBI(MarginClassifier):
         return list(self.users_[order[flagged[order]]].tolist())
 
     def abnormality(
-        self, fdr: float | None = None, progress: Callable[[float], None] | None = None
+        self,
+        fdr: float | None = None,
+        progress: Callable[[float], None] | None = None,
+        client: Client | None = None,
     ) -> Abnormality:
         """Test every user, and say how and how carefully they vote; found on first use.
 
@@ -489,21 +479,33 @@ class ISplitLBI(MarginClassifier):
             False discovery rate, where it is not to be the model's own.
         progress
             Called now and then with the share of the work done.
+        client
+            Of Dask: users are tested on its workers, which get the votes as for a fit.
         """
         check_is_fitted(self)
         fdr = self.fdr if fdr is None else fdr
         if fdr not in self._abnormality:
-            self._abnormality[fdr] = find_abnormal(
-                self.votes_,
-                self.link_,
-                self.parameters_.consensus,
-                fdr=fdr,
-                seed=self.random_state or 0,
-                n_threads=self._threads(),
-                delta=self.delta,
-                progress=progress,
-            )
+            check_fdr(fdr)
+            common: dict[str, Any] = {
+                "fdr": fdr, "seed": self.random_state or 0, "delta": self.delta,
+                "progress": progress,
+            }  # fmt: skip
+            if client is None:
+                found = find_abnormal(
+                    self.votes_, self.link_, self.parameters_.consensus,
+                    n_threads=self._threads(), **common,
+                )  # fmt: skip
+            else:
+                found = self._abnormality_on(client, common)
+            self._abnormality[fdr] = found
         return self._abnormality[fdr]
+
+    def _abnormality_on(self, client: Client, common: dict[str, Any]) -> Abnormality:
+        from isplitlbi.distributed import abnormality_on, cluster_of
+
+        cluster = cluster_of(client, self._votes)
+        self._refuse_others(cluster.overview)
+        return abnormality_on(cluster, self.link_, self.parameters_.consensus, **common)
 
     def telling_votes(self, user: Any, most: int = 10) -> list[TellingVote]:
         """Return the votes of a user that the consensus least expected, the least likely first."""

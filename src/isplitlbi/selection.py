@@ -26,6 +26,7 @@ from isplitlbi.solvers import (
     Dynamics,
     Reporter,
     Scheme,
+    Share,
     State,
     default_times,
     follow,
@@ -187,13 +188,20 @@ def held_out_parts(
     n_folds: int,
     rng: np.random.Generator | int | None = None,
     fold: ArrayLike | None = None,
+    share: Share | None = None,
 ) -> list[tuple[Comparisons, Comparisons]]:
     """Return pairs of training and held-out votes; every vote is held out in one of them.
 
     Votes are dealt at random within users, or as ``fold`` says: a number per vote. The order of the
-    votes does not matter.
+    votes does not matter. With a share, whose numbers ``rng`` draws, they are dealt as if all users
+    were here, and either side may be empty here.
     """
-    if fold is None:
+    n_votes = len(votes)
+    if share is not None:
+        n_votes, ordered = share.n_votes, votes.in_order
+        dealt = ordered.fold_of_votes(n_folds, rng)
+        parts = [(ordered.subset(dealt != k), ordered.subset(dealt == k)) for k in range(n_folds)]
+    elif fold is None:
         parts = votes.in_order.folds_within_user(n_folds, rng)
     else:
         given = np.asarray(fold)
@@ -203,13 +211,16 @@ def held_out_parts(
             (votes.subset(given != k).in_order, votes.subset(given == k).in_order)
             for k in np.unique(given)
         ]
+    sizes = np.array([len(held_out) for _, held_out in parts], dtype=np.float64)
+    if share is not None:
+        (sizes,) = share.total(sizes)
     # With very few votes a fold may come out empty on one side; it has nothing to say.
-    folds = [(training, held_out) for training, held_out in parts if training and held_out]
+    folds = [part for part, size in zip(parts, sizes, strict=True) if 0 < size < n_votes]
     if not folds and fold is not None:
         raise ValueError("the folds hold out nothing: there must be two of them at least.")
     if not folds:
         raise InvalidVotes(
-            f"{len(votes)} votes are too few to hold any out: give more, or set the time."
+            f"{n_votes} votes are too few to hold any out: give more, or set the time."
         )
     return folds
 

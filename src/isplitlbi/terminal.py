@@ -206,13 +206,16 @@ def print_abnormal(console: Console, model: ISplitLBI, shown: pl.DataFrame, fdr:
     if found.flagged.sum() == n_users:
         console.print("Nobody is left to make a consensus without them.")
     elif found.flagged.any():
-        everybody = model.effect_of_leaving_out(fdr=fdr)
-        console.print(everybody.sentence())
-        some = model.effect_of_leaving_out(UNTRUSTWORTHY, fdr=fdr)
-        if 0 < len(some.left_out) < len(everybody.left_out):
-            sentence = some.sentence()
-            kinds = ", ".join(UNTRUSTWORTHY)
-            console.print(f"Only {kinds} ones left out: {sentence[0].lower()}{sentence[1:]}")
+        if model.votes_at_hand_:
+            everybody = model.effect_of_leaving_out(fdr=fdr)
+            console.print(everybody.sentence())
+            some = model.effect_of_leaving_out(UNTRUSTWORTHY, fdr=fdr)
+            if 0 < len(some.left_out) < len(everybody.left_out):
+                sentence = some.sentence()
+                kinds = ", ".join(UNTRUSTWORTHY)
+                console.print(f"Only {kinds} ones left out: {sentence[0].lower()}{sentence[1:]}")
+        else:
+            console.print("What leaving them out would change: --effect reads the votes and tells.")
         console.print(
             "Abnormal is not bad: a taste of one's own, or a steady hand, is named too. "
             "The kind and the quality tell them apart."

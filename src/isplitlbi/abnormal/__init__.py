@@ -6,8 +6,10 @@ how carefully the user votes, `effect` what leaving users out would change.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields, replace
+from itertools import chain
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +21,7 @@ from isplitlbi.abnormal.flags import find_flags
 from isplitlbi.abnormal.kinds import KINDS, UNTRUSTWORTHY, find_kinds
 from isplitlbi.comparisons import Comparisons
 from isplitlbi.links import Link
+from isplitlbi.solvers import Share
 
 __all__ = [
     "KINDS",
@@ -31,6 +34,7 @@ __all__ = [
     "find_abnormal",
     "find_effect",
     "find_telling_votes",
+    "joined",
 ]
 
 Floats = NDArray[np.float64]
@@ -91,17 +95,31 @@ def find_abnormal(
     n_threads: int = 1,
     delta: float = 1e-3,
     progress: Callable[[float], None] | None = None,
+    share: Share | None = None,
 ) -> Abnormality:
     """Flag users who do not vote like the consensus, and explain how they vote.
 
-    The parameters are those of `flags.find_flags`.
+    The parameters are those of `flags.find_flags`. With a share of the users, the others are
+    taken into account, and told of where they are; `joined` puts all of them together.
     """
     check_fdr(fdr)
     # The matrices are small: threads of the linear algebra would only wait for each other.
     with threadpool_limits(1, user_api="blas"):
         flags = find_flags(
             votes, link, consensus, fdr=fdr, seed=seed, n_threads=n_threads, delta=delta,
-            progress=progress,
+            progress=progress, share=share,
         )  # fmt: skip
-        kinds = find_kinds(votes, link, flags.consensus, flags.flagged, delta, seed)
+        kinds = find_kinds(votes, link, flags.consensus, flags.flagged, delta, seed, share)
     return Abnormality(fdr, **flags._asdict(), **kinds._asdict())
+
+
+def joined(parts: Sequence[Abnormality]) -> Abnormality:
+    """Put together what shares of the users were found to be, in the order of the users."""
+    together: dict[str, Any] = {}
+    for name in [field.name for field in fields(Abnormality)]:
+        columns = [getattr(part, name) for part in parts]
+        if name in ("kind", "explanation"):
+            together[name] = list(chain.from_iterable(columns))
+        elif name not in ("fdr", "consensus"):  # common to all
+            together[name] = np.concatenate(columns)
+    return replace(parts[0], **together)

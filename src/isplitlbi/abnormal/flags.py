@@ -8,10 +8,10 @@ that the p-value is as good for three votes as for three thousand.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,9 +20,10 @@ from scipy.stats import gamma
 from isplitlbi.abnormal.ballots import Ballots, Expectation
 from isplitlbi.comparisons import Comparisons
 from isplitlbi.links import Link
-from isplitlbi.solvers import fit_consensus
+from isplitlbi.solvers import Share, fit_consensus
 
 Floats = NDArray[np.float64]
+Places = NDArray[np.int64]
 
 # The variance of deviations that the test looks for, in logits; of the slope, relative to it.
 DEVIATION_VARIANCE = 1.0
@@ -64,6 +65,7 @@ def find_flags(
     n_threads: int = 1,
     delta: float = 1e-3,
     progress: Callable[[float], None] | None = None,
+    share: Share | None = None,
 ) -> Flags:
     """Test every user, and flag those below a false discovery rate.
 
@@ -83,28 +85,27 @@ def find_flags(
         Smallest tie threshold.
     progress
         Called now and then with the share of the work done.
+    share
+        Where these are some of the users only: how to learn of the others.
     """
-    tell = progress or (lambda share: None)
+    tell = progress or (lambda done: None)
+    share = share or Share.alone(votes)
+    mine = slice(share.first, share.first + votes.n_users)  # among all users
     ballots = Ballots.of(votes)
     voted = np.diff(ballots.start) > 0
-    consensus, expected, tests = _consensus_of_those_who_agree(
-        votes, ballots, link, consensus, delta, tell
+    consensus, tests, found = _consensus_of_those_who_agree(
+        votes, ballots, link, consensus, delta, tell, share, n_threads
     )
     beyond, drawn = np.zeros((2, votes.n_users), dtype=np.int64)
     p_value = np.where(voted, 1.0, np.nan)
-    at_work: dict[int, tuple[_Revote, np.random.Generator]] = {}
-    fate, place = np.random.default_rng(seed).random((2, votes.n_users))
+    generators: dict[int, np.random.Generator] = {}  # of users who may be drawn for again
+    fate, place = np.random.default_rng(seed).random((2, share.n_users))[:, mine]
 
     def draw(total: int, user: int) -> None:
         """Draw up to that many times, or until enough draws were further out than the votes."""
-        if user not in at_work:
-            at_work[user] = (
-                tests[user].revote(ballots, expected),
-                np.random.default_rng([seed, user]),
-            )
-        consensus_votes, rng = at_work[user]
-        values = consensus_votes.draw(total - drawn[user], rng)
-        statistic = tests[user].statistic
+        rng = generators.pop(user, None) or np.random.default_rng([seed, share.first + user])
+        values = tests.revote(user).draw(total - drawn[user], rng)
+        statistic = float(found[user, 0])
         # Draws that equal the votes themselves fall on either side by chance: with few votes they
         # are many, and p-values would not be uniform otherwise.
         is_tied = np.abs(values - statistic) <= SAME * max(statistic, 1.0)
@@ -118,25 +119,26 @@ def find_flags(
         else:
             drawn[user] = total
             p_value[user] = (count[-1] + 1) / (total + 1)
+            generators[user] = rng
         beyond[user] = min(count[-1], ENOUGH_BEYOND)
 
-    is_clear = _approximate_p(tests) < CLEARLY
+    is_clear = _approximate_p(found) < CLEARLY
     going = voted.copy()
-    with ThreadPoolExecutor(n_threads) as pool:
-        for number, total in enumerate(ROUNDS):
-            tell(0.5 + 0.5 * number / len(ROUNDS))
-            list(pool.map(partial(draw, total), np.flatnonzero(going).tolist()))
-            q_value = benjamini_hochberg(p_value)
-            settled = beyond >= ENOUGH_BEYOND
-            may_be_flagged = (total >= LEAST_BEFORE_FLAG) | (total >= LEAST_IF_CLEAR) & is_clear
-            settled |= may_be_flagged & (q_value <= fdr)
-            going = voted & ~settled
-            for user in at_work.keys() - np.flatnonzero(going).tolist():
-                del at_work[user]
+    for number, total in enumerate(ROUNDS):
+        tell(0.5 + 0.5 * number / len(ROUNDS))
+        _for_each(np.flatnonzero(going).tolist(), partial(draw, total), n_threads)
+        q_value = benjamini_hochberg(share.everybody(p_value))[mine]
+        settled = beyond >= ENOUGH_BEYOND
+        may_be_flagged = (total >= LEAST_BEFORE_FLAG) | (total >= LEAST_IF_CLEAR) & is_clear
+        settled |= may_be_flagged & (q_value <= fdr)
+        going = voted & ~settled
+        for user in generators.keys() - np.flatnonzero(going).tolist():
+            del generators[user]
     tell(1.0)
     flagged = voted & (q_value <= fdr)
-    cut = fdr * max(int(flagged.sum()), 1) / max(int(voted.sum()), 1)
-    needed = _votes_needed(ballots, expected.probability, cut)
+    n_flagged, n_voted = share.total(float(flagged.sum()), float(voted.sum()))
+    cut = fdr * max(n_flagged, 1.0) / max(n_voted, 1.0)
+    needed = _votes_needed(ballots, tests.expected.probability, cut)
     # Chance may break a tie below any cut, but nobody is named by that alone.
     return Flags(consensus, p_value, q_value, flagged & (needed == 0), needed)
 
@@ -151,29 +153,124 @@ def benjamini_hochberg(p_value: Floats) -> Floats:
     return q_value
 
 
+class _Directions(NamedTuple):
+    """How every user's deviations move the margin, ballot by ballot.
+
+    The first column is for the consensus margin itself (a sharper or blunter scale), the second
+    for a preferred side, and one for every item that the user compared.
+    """
+
+    left: Places  # per ballot, the column of its left item
+    right: Places
+    n_columns: Places  # per user
+
+    @classmethod
+    def of(cls, ballots: Ballots, votes: Comparisons) -> Self:
+        """Find the columns of all users."""
+        first_slot = votes.slots.start[ballots.user]
+        keys, stride = votes.slots.keys(votes.n_items + 1), np.int64(votes.n_items + 1)
+        left, right = (
+            np.searchsorted(keys, ballots.user * stride + item) - first_slot + 2
+            for item in (ballots.left, ballots.right)
+        )
+        # Without the threshold, with scale and side.
+        return cls(left, right, np.diff(votes.slots.start) + 1)
+
+    def of_user(self, user: int, ballots: slice, margin: Floats) -> Floats:
+        """Form the directions of one user: (n_ballots, n_columns)."""
+        direction = np.zeros((len(margin), self.n_columns[user]))
+        rows = np.arange(len(direction))
+        direction[:, 0] = margin
+        direction[:, 1] = 1.0
+        direction[rows, self.left[ballots]] = 1.0
+        direction[rows, self.right[ballots]] = -1.0
+        return direction
+
+
 class _Test(NamedTuple):
-    """The test of one user: everything that is needed to repeat it on other votes of the same."""
+    """The test of one user, in numbers."""
 
     statistic: float
     mean: float  # of the statistic, if the user votes like the consensus
     variance: float
-    ballots: slice
-    direction: Floats  # (n_ballots, n_directions - 1) how deviations move the margin
-    matrix: Floats  # its inverse is between the scores in the statistic
 
-    def revote(self, ballots: Ballots, expected: Expectation) -> _Revote:
+
+class _Tests(NamedTuple):
+    """Everybody's test against one consensus.
+
+    Directions and matrices are far larger than the votes: a user's are formed whenever they are
+    needed, and not kept.
+    """
+
+    ballots: Ballots
+    expected: Expectation
+    directions: _Directions
+    scores: list[Floats]  # per ballot: by margin, by threshold
+    information: list[Floats]  # per ballot: of the margin, mixed, of the threshold
+
+    @classmethod
+    def of(cls, ballots: Ballots, expected: Expectation, directions: _Directions) -> Self:
+        """Prepare what takes one number per ballot."""
+        weight, foreseen = ballots.weight, ballots.n_votes[:, None] * expected.probability
+        by_margin, by_threshold = expected.by_margin, expected.by_threshold
+        scores = [weight * np.sum(ballots.counts * by, axis=1) for by in (by_margin, by_threshold)]
+        information = [
+            weight**2 * np.sum(foreseen * one * other, axis=1)
+            for one, other in (
+                (by_margin, by_margin), (by_margin, by_threshold), (by_threshold, by_threshold),
+            )
+        ]  # fmt: skip
+        return cls(ballots, expected, directions, scores, information)
+
+    def found(self, n_threads: int) -> Floats:
+        """Return the test of every user: (n_users, 3)."""
+        users = range(len(self.ballots.start) - 1)
+        tests = np.empty((len(users), len(_Test._fields)))
+
+        def test(user: int) -> None:
+            tests[user] = self.test(user)
+
+        _for_each(users, test, n_threads)
+        return tests
+
+    def test(self, user: int) -> _Test:
+        """Form a user's score statistic, weighted by curvature and prior."""
+        mine, direction, matrix = self._form(user)
+        inverse = np.linalg.inv(matrix)
+        by_margin, by_threshold = self.scores
+        score = np.append(by_margin[mine] @ direction, by_threshold[mine].sum())
+        # The share of the variance that votes explain, and the prior does not, is I - inverse / V.
+        size, trace = len(matrix), float(np.trace(inverse)) / DEVIATION_VARIANCE
+        squares = float(np.vdot(inverse, inverse)) / DEVIATION_VARIANCE**2
+        variance = 2.0 * (size - 2.0 * trace + squares)
+        return _Test(float(score @ inverse @ score), size - trace, variance)
+
+    def revote(self, user: int) -> _Revote:
         """Prepare to let the consensus vote on the same pairs."""
-        whiten = np.linalg.inv(np.linalg.cholesky(self.matrix))
-        weight = ballots.weight[self.ballots, None]
+        mine, direction, matrix = self._form(user)
+        whiten = np.linalg.inv(np.linalg.cholesky(matrix))
+        weight = self.ballots.weight[mine, None]
         by_margin, by_threshold = (
-            (weight * slope[self.ballots])[:, :, None]
-            for slope in (expected.by_margin, expected.by_threshold)
+            (weight * slope[mine])[:, :, None]
+            for slope in (self.expected.by_margin, self.expected.by_threshold)
         )
-        push = by_margin * (self.direction @ whiten[:, :-1].T)[:, None]
+        push = by_margin * (direction @ whiten[:, :-1].T)[:, None]
         push += by_threshold * whiten[:, -1]
-        n_votes = ballots.n_votes[self.ballots]
+        n_votes = self.ballots.n_votes[mine]
         # Single precision is enough to count, and twice as fast.
-        return _Revote(n_votes, expected.probability[self.ballots], push.astype(np.float32))
+        return _Revote(n_votes, self.expected.probability[mine], push.astype(np.float32))
+
+    def _form(self, user: int) -> tuple[slice, Floats, Floats]:
+        """Return a user's ballots, directions, and the matrix whose inverse is in the statistic."""
+        mine = slice(*self.ballots.start[user : user + 2])
+        direction = self.directions.of_user(user, mine, self.expected.margin[mine])
+        of_margin, mixed, of_threshold = (each[mine] for each in self.information)
+        matrix = np.empty((direction.shape[1] + 1, direction.shape[1] + 1))
+        matrix[:-1, :-1] = direction.T @ (of_margin[:, None] * direction)
+        matrix[-1, :-1] = matrix[:-1, -1] = mixed @ direction
+        matrix[-1, -1] = of_threshold.sum()
+        matrix.flat[:: len(matrix) + 1] += 1.0 / DEVIATION_VARIANCE
+        return mine, direction, matrix
 
 
 class _Revote(NamedTuple):
@@ -203,67 +300,22 @@ class _Revote(NamedTuple):
         return np.concatenate(found)
 
 
-def _directions(ballots: Ballots, votes: Comparisons) -> list[Floats]:
-    """Return how a user's deviations move the margin, ballot by ballot.
+def _for_each(users: Iterable[int], work: Callable[[int], None], n_threads: int) -> None:
+    """Call for every user, on several threads."""
+    left = iter(list(users))  # each thread takes the next one
 
-    The first column is for the consensus margin itself (a sharper or blunter scale), the second
-    for a preferred side, and one for every item that the user compared.
-    """
-    first_slot = votes.slots.start[ballots.user]
-    keys, stride = votes.slots.keys(votes.n_items + 1), np.int64(votes.n_items + 1)
-    places = [
-        np.searchsorted(keys, ballots.user * stride + item) - first_slot + 2
-        for item in (ballots.left, ballots.right)
-    ]
-    widths = np.diff(votes.slots.start) + 1  # without the threshold, with scale and side
-    found = []
-    for user, width in enumerate(widths):
-        mine = slice(*ballots.start[user : user + 2])
-        direction = np.zeros((mine.stop - mine.start, width))
-        rows = np.arange(len(direction))
-        direction[:, 1] = 1.0
-        direction[rows, places[0][mine]] = 1.0
-        direction[rows, places[1][mine]] = -1.0
-        found.append(direction)
-    return found
+    def take() -> None:
+        for user in left:
+            work(user)
+
+    with ThreadPoolExecutor(n_threads) as pool:
+        for thread in [pool.submit(take) for _ in range(n_threads)]:
+            thread.result()
 
 
-def _tests(ballots: Ballots, expected: Expectation, directions: list[Floats]) -> list[_Test]:
-    """Form every user's score statistic, weighted by curvature and prior."""
-    weight, foreseen = ballots.weight, ballots.n_votes[:, None] * expected.probability
-    by_margin, by_threshold = expected.by_margin, expected.by_threshold
-    information = [
-        weight**2 * np.sum(foreseen * one * other, axis=1)
-        for one, other in (
-            (by_margin, by_margin), (by_margin, by_threshold), (by_threshold, by_threshold),
-        )
-    ]  # fmt: skip
-    scores = [weight * np.sum(ballots.counts * by, axis=1) for by in (by_margin, by_threshold)]
-    tests = []
-    for user, direction in enumerate(directions):
-        mine = slice(*ballots.start[user : user + 2])
-        direction[:, 0] = expected.margin[mine]
-        of_margin, mixed, of_threshold = (each[mine] for each in information)
-        matrix = np.empty((direction.shape[1] + 1, direction.shape[1] + 1))
-        matrix[:-1, :-1] = direction.T @ (of_margin[:, None] * direction)
-        matrix[-1, :-1] = matrix[:-1, -1] = mixed @ direction
-        matrix[-1, -1] = of_threshold.sum()
-        matrix.flat[:: len(matrix) + 1] += 1.0 / DEVIATION_VARIANCE
-        inverse = np.linalg.inv(matrix)
-        score = np.append(scores[0][mine] @ direction, scores[1][mine].sum())
-        # The share of the variance that votes explain, and the prior does not, is I - inverse / V.
-        size, trace = len(matrix), float(np.trace(inverse)) / DEVIATION_VARIANCE
-        squares = float(np.vdot(inverse, inverse)) / DEVIATION_VARIANCE**2
-        variance = 2.0 * (size - 2.0 * trace + squares)
-        tests.append(
-            _Test(float(score @ inverse @ score), size - trace, variance, mine, direction, matrix)
-        )
-    return tests
-
-
-def _approximate_p(tests: list[_Test]) -> Floats:
+def _approximate_p(tests: Floats) -> Floats:
     """Return p-values by gamma distributions with the first two moments; 1 for nobody's votes."""
-    statistic, mean, variance = np.array([test[:3] for test in tests]).T
+    statistic, mean, variance = tests.T
     voted = (mean > 0) & (variance > 0)  # where nothing can surprise, both round to zero
     scale = np.divide(variance, mean, out=np.ones_like(mean), where=voted)
     shape = np.divide(mean, scale, out=np.ones_like(mean), where=voted)
@@ -277,34 +329,39 @@ def _consensus_of_those_who_agree(
     consensus: Floats,
     delta: float,
     tell: Callable[[float], None],
-) -> tuple[Floats, Expectation, list[_Test]]:
+    share: Share,
+    n_threads: int,
+) -> tuple[Floats, _Tests, Floats]:
     """Fit the consensus without those who are clearly outside it, until they stay the same.
 
     At least half of the users make the consensus, those who agree best. Returns it with everybody's
-    test against it.
+    tests against it, and what they found.
     """
     voted = np.diff(ballots.start) > 0
-    directions = _directions(ballots, votes)
+    directions = _Directions.of(ballots, votes)
     spread = float(np.var(consensus[:-1]))
-    inside = np.zeros_like(voted)
+    inside = np.zeros(share.n_users, dtype=np.bool_)
     for refits in range(MOST_REFITS + 1):
         tell(0.5 * refits / (MOST_REFITS + 1))
-        expected = Expectation.of(ballots, consensus, link)
-        tests = _tests(ballots, expected, directions)
-        p_value = np.where(voted, _approximate_p(tests), -1.0)
-        before, inside = inside, p_value >= min(OUTSIDE, float(np.median(p_value[voted])))
+        tests = _Tests.of(ballots, Expectation.of(ballots, consensus, link), directions)
+        found = tests.found(n_threads)
+        p_value = share.everybody(np.where(voted, _approximate_p(found), -1.0))
+        median = float(np.median(p_value[p_value >= 0.0]))
+        before, inside = inside, p_value >= min(OUTSIDE, median)
         if refits == MOST_REFITS or np.array_equal(before, inside):
             break
-        theirs = votes.subset(inside[votes.user])
-        refit = fit_consensus(theirs, link, delta, variance=max(spread, 1.0))
+        theirs = votes.subset(inside[share.first + votes.user])
+        refit = fit_consensus(theirs, link, delta, max(spread, 1.0), share.exchange)
         # What they never compared stays where it was, beside what they did.
-        unseen = np.bincount(theirs.left, minlength=votes.n_items) == 0
-        unseen &= np.bincount(theirs.right, minlength=votes.n_items) == 0
+        (seen,) = share.total(
+            np.bincount(np.append(theirs.left, theirs.right), minlength=votes.n_items)
+        )
+        unseen = seen == 0
         if unseen.any():
             shift = np.mean(refit[:-1][~unseen] - consensus[:-1][~unseen])
             refit[:-1][unseen] = consensus[:-1][unseen] + shift
         consensus = refit
-    return consensus, expected, tests
+    return consensus, tests, found
 
 
 def _votes_needed(ballots: Ballots, probability: Floats, cut: float) -> NDArray[np.int64]:

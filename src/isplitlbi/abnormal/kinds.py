@@ -20,7 +20,7 @@ from isplitlbi.links import Link
 from isplitlbi.metrics import most_probable
 from isplitlbi.parameters import Parameters
 from isplitlbi.selection import held_out_parts
-from isplitlbi.solvers import Dynamics, fit_before_entries
+from isplitlbi.solvers import Dynamics, Share, fit_before_entries
 
 Floats = NDArray[np.float64]
 Flagged = NDArray[np.bool_]
@@ -97,16 +97,23 @@ EXPLANATIONS = (
 
 
 def find_kinds(
-    votes: Comparisons, link: Link, consensus: Floats, asked: Flagged, delta: float, seed: int = 0
+    votes: Comparisons,
+    link: Link,
+    consensus: Floats,
+    asked: Flagged,
+    delta: float,
+    seed: int = 0,
+    share: Share | None = None,
 ) -> Kinds:
     """Explain the votes of the users asked about, and rate everybody's carefulness."""
+    share = share or Share.alone(votes)
     ballots = Ballots.of(votes)
     expected = Expectation.of(ballots, consensus, link)
     by_consensus = _log_likelihood(ballots, np.log(expected.probability))
     best, seen, numbers, names = _best_explanations(
-        ballots, expected, link, consensus[-1], asked, delta
+        ballots, expected, link, consensus[-1], asked, delta, share
     )
-    own = _Taste.of(votes, link, consensus, asked, delta, seed)
+    own = _Taste.of(votes, link, consensus, asked, delta, seed, share)
     explained, n_votes = by_consensus.copy(), np.maximum(votes.votes_per_user, 1)
     kind, explanation = [""] * votes.n_users, [""] * votes.n_users
     for user in np.flatnonzero(asked):
@@ -134,6 +141,7 @@ def _best_explanations(
     threshold: float,
     asked: Flagged,
     delta: float,
+    share: Share,
 ) -> tuple[Floats, Floats, Floats, list[str]]:
     """Return each user's best log-likelihood, less its cost and as it is; the numbers; the name."""
     n_users = len(ballots.start) - 1
@@ -147,7 +155,7 @@ def _best_explanations(
     for each in EXPLANATIONS:
         start = np.tile([each.slope, 0.0, threshold], (n_users, 1))
         fitted, likelihood = _fit_numbers(
-            some, expected.margin[mine], link, start, each.free, delta
+            some, expected.margin[mine], link, start, each.free, delta, share
         )
         value = likelihood - each.cost * cost
         if SIDE in each.free:
@@ -165,6 +173,7 @@ def _fit_numbers(
     start: Floats,
     free: tuple[int, ...],
     delta: float,
+    share: Share,
 ) -> tuple[Floats, Floats]:
     """Fit some of the three numbers of all users at once, by Newton's method."""
     counts, place = (ballots.counts * ballots.weight[:, None]).T, list(free)
@@ -212,7 +221,8 @@ def _fit_numbers(
             length[worse] *= 0.5
         gained = np.max(value - new[0], initial=0.0)
         at, (value, gradient, bend) = trial, new
-        if gained <= ACCURACY:
+        # Everybody takes as many steps, wherever the others are.
+        if not share.any(not gained <= ACCURACY):
             break
     slope, side, threshold = at[ballots.user].T
     log_probability = link.log_probabilities(slope * margin + side, threshold)
@@ -243,18 +253,23 @@ class _Taste(NamedTuple):
         asked: Flagged,
         delta: float,
         seed: int,
+        share: Share,
     ) -> _Taste:
         n_users = votes.n_users
         likelihood, own_right, consensus_right = np.zeros((3, n_users))
-        if not asked.any():
+        if not share.any(bool(asked.any())):
             return cls(np.full(n_users, -np.inf), own_right, consensus_right)
         nobody = Parameters(votes.slots, consensus, np.zeros(len(votes.slots.coordinate)))
         dynamics = Dynamics(OWN_VARIANCE, 1.0, delta)
-        for training, held_out in held_out_parts(votes, min(N_FOLDS, len(votes)), seed):
+        n_folds = min(N_FOLDS, share.n_votes)
+        parts = held_out_parts(votes, n_folds, share.numbers(seed), share=share)
+        while parts:
+            training, held_out = parts.pop(0)  # what a fit lays out of its votes goes with them
             theirs = held_out.subset(asked[held_out.user])
-            own = Parameters(
-                votes.slots, *fit_before_entries(training, link, dynamics, tol=OWN_ACCURACY)
+            fitted = fit_before_entries(
+                training, link, dynamics, tol=OWN_ACCURACY, exchange=share.exchange
             )
+            own = Parameters(votes.slots, *fitted)
             for model, right in ((own, own_right), (nobody, consensus_right)):
                 known = model.margin_and_threshold(theirs.user, theirs.left, theirs.right)
                 said = link.log_probabilities(*known)

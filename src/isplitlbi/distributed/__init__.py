@@ -21,6 +21,10 @@ lost       a worker that no longer answers; its shards are made again from the v
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from isplitlbi.comparisons import Comparisons
 from isplitlbi.distributed.cluster import (
     Cluster,
     Costs,
@@ -30,17 +34,32 @@ from isplitlbi.distributed.cluster import (
     client_of,
     refuse_unfit,
 )
-from isplitlbi.distributed.fit import Fit
+from isplitlbi.distributed.fit import Fit, abnormality_on
 from isplitlbi.distributed.parts import VotesInParts
+from isplitlbi.readers import Parts
+
+if TYPE_CHECKING:
+    from distributed import Client
 
 __all__ = [
     "Cluster",
     "Costs",
     "Fit",
-    "Source",
     "VotesInMemory",
     "VotesInParts",
     "WorkersLost",
+    "abnormality_on",
     "client_of",
-    "refuse_unfit",
+    "cluster_of",
 ]
+
+
+def cluster_of(client: Client, votes: Comparisons | Parts, folder: Path | None = None) -> Cluster:
+    """Put votes on the workers of a client: those that it holds, or parts that the workers read."""
+    refuse_unfit(client)
+    source: Source
+    if isinstance(votes, Parts):
+        source = VotesInParts(client, votes)
+    else:
+        source = VotesInMemory(client, votes)
+    return Cluster(client, source, folder)

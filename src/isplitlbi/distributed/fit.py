@@ -1,4 +1,4 @@
-"""A fit on a cluster: the same choices as on one machine, from the same numbers."""
+"""A fit on a cluster, and tests of its users: as on one machine, from the same numbers."""
 
 from __future__ import annotations
 
@@ -12,9 +12,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from isplitlbi import abnormal
+from isplitlbi.abnormal import Abnormality
 from isplitlbi.comparisons import InvalidVotes, Slots
 from isplitlbi.distributed.cluster import Cluster, Fetch, Overall
-from isplitlbi.distributed.jobs import FoldJob, Keeping, PathJob, PilotJob
+from isplitlbi.distributed.jobs import AbnormalJob, FoldJob, Keeping, PathJob, PilotJob
 from isplitlbi.links import Link
 from isplitlbi.path import MOST_SNAPSHOTS, Ending, RegularizationPath, spread_out
 from isplitlbi.selection import (
@@ -161,6 +163,25 @@ class Fit:
             return Keeping(None, 0.0, len(self.cluster))
         folder = self.checkpoints.folder.absolute() / name
         return Keeping(folder, self.checkpoints.every, len(self.cluster))
+
+
+def abnormality_on(
+    cluster: Cluster,
+    link: Link,
+    consensus: Floats,
+    *,
+    fdr: float,
+    seed: int,
+    delta: float,
+    progress: Callable[[float], None] | None = None,
+) -> Abnormality:
+    """Test every user on the workers; the parameters are those of `abnormal.find_abnormal`."""
+    job = AbnormalJob(
+        link, consensus, fdr, seed, delta, len(cluster.source.users), cluster.n_votes,
+        cluster.stretches(seed), cluster.n_threads,
+    )  # fmt: skip
+    tell = None if progress is None else lambda reached: progress(reached.done)
+    return abnormal.joined(cluster.run(job, tell))
 
 
 def joined(

@@ -1,4 +1,4 @@
-"""What all shards do together: find the times of a path, follow it, score it on held-out votes."""
+"""What all shards do together: find times, follow a path, score it on held-out votes, test."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from isplitlbi.distributed.shard import Shard, Stretch
+from isplitlbi.abnormal import Abnormality, find_abnormal
+from isplitlbi.distributed.shard import Shard, Stretch, Talk
 from isplitlbi.links import Link
 from isplitlbi.path import Ending, RegularizationPath
 from isplitlbi.selection import HeldOut, Rule
@@ -18,8 +19,8 @@ from isplitlbi.solvers import (
     Checkpoint,
     Dynamics,
     Exchange,
-    Reporter,
     Scheme,
+    Share,
     State,
     follow,
     residuals,
@@ -100,7 +101,7 @@ class PilotJob:
     n_threads: int
     backend: str | None
 
-    def run(self, shard: Shard, exchange: Exchange, reporter: Reporter) -> Floats:
+    def run(self, shard: Shard, exchange: Exchange, reporter: Talk) -> Floats:
         """Return the residuals of the shard's users."""
         return residuals(
             shard.votes, self.link, self.dynamics, self.n_threads, self.backend, exchange
@@ -119,7 +120,7 @@ class PathJob:
     n_threads: int
     backend: str | None
 
-    def run(self, shard: Shard, exchange: Exchange, reporter: Reporter) -> RegularizationPath:
+    def run(self, shard: Shard, exchange: Exchange, reporter: Talk) -> RegularizationPath:
         """Return the path of the shard's users, without the snapshots."""
         shard.path = follow(
             shard.votes, self.link, self.dynamics, self.scheme, self.times, reporter=reporter,
@@ -146,7 +147,7 @@ class FoldJob:
     backend: str | None
 
     def run(
-        self, shard: Shard, exchange: Exchange, reporter: Reporter
+        self, shard: Shard, exchange: Exchange, reporter: Talk
     ) -> tuple[Ending, Floats, Floats, float]:
         """Return how the path ended; sums of losses, confusions, and the weight of the votes."""
         fold = shard.folds(self.n_folds, self.stretches[shard.number])
@@ -163,3 +164,30 @@ class FoldJob:
             exchange=exchange,
         )  # fmt: skip
         return path.ending, held_out.losses * held_out.weight, held_out.tables, held_out.weight
+
+
+@dataclass(frozen=True)
+class AbnormalJob:
+    """Test every user against the consensus."""
+
+    link: Link
+    consensus: Floats
+    fdr: float
+    seed: int
+    delta: float
+    n_users: int
+    n_votes: int
+    stretches: tuple[Stretch, ...]
+    n_threads: int
+
+    def run(self, shard: Shard, exchange: Exchange, reporter: Talk) -> Abnormality:
+        """Return what is found of the shard's users."""
+        stretch = self.stretches[shard.number]
+        share = Share(
+            exchange, shard.first, self.n_users, self.n_votes,
+            lambda seed: stretch._replace(seed=seed).numbers(),
+        )  # fmt: skip
+        return find_abnormal(
+            shard.votes, self.link, self.consensus, fdr=self.fdr, seed=self.seed,
+            n_threads=self.n_threads, delta=self.delta, progress=reporter.reached, share=share,
+        )  # fmt: skip

@@ -61,7 +61,7 @@ class Heard(NamedTuple):
 class Job(Protocol):
     """Something that all shards do together."""
 
-    def run(self, shard: Shard, exchange: Exchange, reporter: Reporter) -> Any:
+    def run(self, shard: Shard, exchange: Exchange, reporter: Talk) -> Any:
         """Do the shard's part of it; sums over all users come from the exchange."""
 
 
@@ -82,7 +82,7 @@ class Shard:
             np.arange(end - first), np.arange(n_items), **of_votes, group=group
         )
         self.path: RegularizationPath | None = None
-        self._talks: dict[str, _Talk] = {}
+        self._talks: dict[str, Talk] = {}
 
     def answers(self) -> bool:
         """Say that the shard is there."""
@@ -115,7 +115,7 @@ class Shard:
 
     async def begin(self, key: str, job: Job) -> Heard:
         """Begin a job, and return what it first has to say."""
-        self._talks[key] = _Talk(self, job)
+        self._talks[key] = Talk(self, job)
         return await self._talks[key].listen()
 
     async def answer(self, key: str, total: Floats) -> Heard:
@@ -129,7 +129,7 @@ class Shard:
             self._talks.pop(key).told.put(None)
 
 
-class _Talk(Reporter):
+class Talk(Reporter):
     """A job in a thread of its own, and the exchange between it and the client."""
 
     def __init__(self, shard: Shard, job: Job) -> None:
@@ -140,12 +140,17 @@ class _Talk(Reporter):
         threading.Thread(target=self._work, args=(shard, job), daemon=True).start()
 
     async def listen(self) -> Heard:
+        """Wait for what the job says next."""
         return await asyncio.get_running_loop().run_in_executor(None, self._said.get)
 
     def advance(self, share: float, state: State) -> None:
         """Remember how far the job has got; the client hears of it with the next sum."""
         out = int(np.isfinite(state.entry_times).sum())
         self._progress = Progress(self._progress.done + share, state.time, out)
+
+    def reached(self, done: float) -> None:
+        """Remember the same of a job that is no path."""
+        self._progress = self._progress._replace(done=done)
 
     def _work(self, shard: Shard, job: Job) -> None:
         try:

@@ -19,6 +19,7 @@ from isplitlbi.solvers.explicit import Explicit
 from isplitlbi.solvers.implicit import Implicit
 from isplitlbi.solvers.pilot import default_times, fit_before_entries, residuals, times_of
 from isplitlbi.solvers.ridge import bootstrap_consensus, fit_consensus, fit_each_user
+from isplitlbi.solvers.share import Share
 from isplitlbi.solvers.state import State
 
 __all__ = [
@@ -31,6 +32,7 @@ __all__ = [
     "Progress",
     "Reporter",
     "Scheme",
+    "Share",
     "State",
     "Stopped",
     "UnreadableCheckpoint",

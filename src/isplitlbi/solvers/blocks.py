@@ -59,8 +59,6 @@ class Blocks:
 
     def total(self, *parts: Any) -> list[Any]:
         """Add up numbers and vectors of all blocks here over all machines."""
-        if self.exchange is None:
-            return list(parts)
         return total(self.exchange, *parts)
 
     def run(self, work: Callable[[int, int, int], Any]) -> list[Any]:
@@ -81,8 +79,10 @@ class Blocks:
         return results
 
 
-def total(exchange: Exchange, *parts: Any) -> list[Any]:
+def total(exchange: Exchange | None, *parts: Any) -> list[Any]:
     """Add up numbers and vectors over all machines, in one exchange."""
+    if exchange is None:
+        return list(parts)
     flat = [np.atleast_1d(np.asarray(part, dtype=np.float64)) for part in parts]
     sums = np.split(exchange(np.concatenate(flat)), np.cumsum([len(part) for part in flat])[:-1])
     return [

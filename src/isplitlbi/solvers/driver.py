@@ -72,7 +72,7 @@ class Machine(NamedTuple):
 
     def any(self, found: bool) -> bool:
         """Say whether something was found on any machine."""
-        return found if self.exchange is None else total(self.exchange, float(found))[0] > 0.0
+        return bool(total(self.exchange, float(found))[0] > 0.0)
 
 
 class Stepper(Protocol):

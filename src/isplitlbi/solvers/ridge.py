@@ -17,6 +17,7 @@ from scipy.sparse.linalg import LinearOperator, cg
 
 from isplitlbi.comparisons import Comparisons, tally
 from isplitlbi.links import Link
+from isplitlbi.solvers.blocks import Exchange, total
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.integer]
@@ -35,15 +36,20 @@ MOST_DENSE = 128
 
 
 def fit_consensus(
-    votes: Comparisons, link: Link, delta: float = 1e-3, variance: float = SCORE_VARIANCE
+    votes: Comparisons,
+    link: Link,
+    delta: float = 1e-3,
+    variance: float = SCORE_VARIANCE,
+    exchange: Exchange | None = None,
 ) -> Floats:
     """Fit one score per item and one threshold, by maximum likelihood, as if all users were one.
 
     Votes collapse to counts per pair, so few that NumPy needs no compiled loop. Scores are held
-    towards zero by a prior of that variance, which hardly matters by default.
+    towards zero by a prior of that variance, which hardly matters by default. With an exchange,
+    other machines hold other votes, and all find the consensus of all.
     """
     pairs, counts = tally(votes.left, votes.right, votes.outcome, votes.weight, votes.n_items)
-    problem = _of_consensus(votes.n_items, pairs, counts, link, delta, variance)
+    problem = _of_consensus(votes.n_items, pairs, counts, link, delta, variance, exchange)
     return problem.fit(np.append(problem.centre[:-1], max(1.0, delta)))
 
 
@@ -78,13 +84,14 @@ def _of_consensus(
     link: Link,
     delta: float,
     variance: float,
+    exchange: Exchange | None = None,
 ) -> Ridge:
     precision = np.full(n_items + 1, 1.0 / variance)
     precision[-1] = 0.0
     places = Coordinates(*np.divmod(pairs, n_items), np.full(len(pairs), n_items))
     centre = np.zeros(n_items + 1)
     bounded = np.array([n_items])
-    return Ridge(places, counts, link, centre, precision, bounded, delta, is_centred=True)
+    return Ridge(places, counts, link, centre, precision, bounded, delta, True, exchange)
 
 
 def fit_each_user(
@@ -128,6 +135,7 @@ class Ridge:
     bounded: Places  # coordinates that are thresholds, at least delta
     delta: float
     is_centred: bool = False  # whether all but the last are scores around zero
+    exchange: Exchange | None = None  # with machines that hold other counts for the same unknown
 
     def fit(self, start: Floats, accuracy: float = NEWTON_ACCURACY) -> Floats:
         """Minimise by Newton's method with a line search, thresholds at their bound held there."""
@@ -160,13 +168,17 @@ class Ridge:
         loss, by_margin, by_threshold, *curvature = self.link.vote_terms(
             margin, point[threshold], *self.counts
         )
+        value, of_first, of_second, of_threshold = total(
+            self.exchange,
+            float(np.sum(loss)),
+            np.bincount(first, by_margin, len(point)),
+            np.bincount(second, by_margin, len(point)),
+            np.bincount(threshold, by_threshold, len(point)),
+        )
         away = point - self.centre
-        value = float(np.sum(loss)) + 0.5 * float(self.precision @ away**2)
-        gradient = self.precision * away
-        gradient += np.bincount(first, by_margin, len(point))
-        gradient -= np.bincount(second, by_margin, len(point))
-        gradient += np.bincount(threshold, by_threshold, len(point))
-        return value, gradient, Curvature(self.places, self.precision, *curvature)
+        value += 0.5 * float(self.precision @ away**2)
+        gradient = self.precision * away + of_first - of_second + of_threshold
+        return value, gradient, Curvature(self.places, self.precision, self.exchange, *curvature)
 
 
 class Curvature(NamedTuple):
@@ -174,6 +186,7 @@ class Curvature(NamedTuple):
 
     places: Coordinates
     precision: Floats
+    exchange: Exchange | None
     by_margin: Floats
     mixed: Floats
     by_threshold: Floats
@@ -181,9 +194,13 @@ class Curvature(NamedTuple):
     def solve(self, right: Floats, free: NDArray[np.bool_], accuracy: float) -> Floats:
         """Solve for a Newton direction; a coordinate that is not free stays where it is."""
         (first, second, threshold), width = self.places, len(right)
-        diagonal = self.precision + np.bincount(threshold, self.by_threshold, width)
-        diagonal += np.bincount(first, self.by_margin, width)
-        diagonal += np.bincount(second, self.by_margin, width)
+        of_threshold, of_first, of_second = total(
+            self.exchange,
+            np.bincount(threshold, self.by_threshold, width),
+            np.bincount(first, self.by_margin, width),
+            np.bincount(second, self.by_margin, width),
+        )
+        diagonal = self.precision + of_threshold + of_first + of_second
         free = free & (diagonal > 0.0)
         diagonal = np.where(free, diagonal, 1.0)
         held = free.astype(np.float64)
@@ -196,17 +213,21 @@ class Curvature(NamedTuple):
             (off_diagonal * held[rows] * held[columns], (rows, columns)), shape=(width, width)
         )
         if width <= MOST_DENSE + 1:
-            dense = half.toarray()
-            dense += dense.T
+            (entries,) = total(self.exchange, half.toarray().ravel())
+            dense = entries.reshape(width, width)
+            dense = dense + dense.T
             np.fill_diagonal(dense, diagonal)
             return np.asarray(cho_solve(cho_factor(dense, check_finite=False), right * held))
         one = half.tocsr()
         other = one.T.tocsr()
         shape = (width, width)
+
+        def multiply(x: Floats) -> Floats:
+            (product,) = total(self.exchange, one @ x + other @ x)
+            return np.asarray(product + diagonal * x)
+
         solution, _ = cg(
-            LinearOperator(
-                shape, matvec=lambda x: one @ x + other @ x + diagonal * x, dtype=np.float64
-            ),
+            LinearOperator(shape, matvec=multiply, dtype=np.float64),
             right * held,
             rtol=accuracy,
             maxiter=10 * width,
