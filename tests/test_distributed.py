@@ -1,5 +1,6 @@
 """The fit on a real cluster: a scheduler and workers in processes of their own, on loopback."""
 
+import json
 import os
 import shutil
 import signal
@@ -14,6 +15,7 @@ import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from polars.testing import assert_frame_equal
 
 from isplitlbi import Comparisons, InvalidVotes, ISplitLBI
 from isplitlbi.overview import Overview
@@ -27,7 +29,14 @@ from votes import from_rows, rows
 
 distributed = pytest.importorskip("distributed", reason="needs dask (pip install .[dask])")
 
-from isplitlbi.distributed import VotesInMemory, WorkersLost, cluster, jobs, shard  # noqa: E402
+from isplitlbi.distributed import (  # noqa: E402
+    VotesInMemory,
+    WorkersLost,
+    cluster,
+    fit,
+    jobs,
+    shard,
+)
 
 DASK = Path(sys.executable).with_name("dask")
 
@@ -146,6 +155,17 @@ def test_times_that_are_found_are_the_same_on_a_cluster(two_workers, study):
     assert_same_model(here, there)
 
 
+def test_a_path_of_which_few_snapshots_come_back_is_the_same(two_workers, study, monkeypatch):
+    monkeypatch.setattr(fit, "MOST_SNAPSHOTS", 0.0)
+    there = settings(time=0.6).fit(study, client=two_workers)
+    here = settings(time=0.6).fit(study)
+    assert there.path_.times.tolist() == [0.6]
+    np.testing.assert_allclose(there.consensus_, here.consensus_, atol=1e-8)
+    np.testing.assert_allclose(there.entry_times_, here.entry_times_, atol=1e-8)
+    np.testing.assert_allclose(there.parameters_.deviation, here.parameters_.deviation, atol=1e-8)
+    assert there.left_consensus_ == here.left_consensus_
+
+
 def test_weights_and_groups_are_the_same_on_a_cluster(two_workers, study):
     rng = np.random.default_rng(0)
     names = study.users[study.user], study.items[study.left], study.items[study.right]
@@ -180,9 +200,8 @@ def in_parts(folder, frame, n_parts, seed=0):
     return folder
 
 
-@pytest.mark.parametrize("n_parts", [1, 5])
-def test_workers_read_parts_and_fit_what_one_process_fits(two_workers, tmp_path, study, n_parts):
-    folder = in_parts(tmp_path / "votes", frame_of(study), n_parts)
+def test_workers_read_parts_and_fit_what_one_process_fits(two_workers, tmp_path, study):
+    folder = in_parts(tmp_path / "votes", frame_of(study), 5)
     expected = settings().fit(study)
     found = settings().fit(folder, client=two_workers)
     assert_same_model(expected, found)
@@ -255,24 +274,10 @@ def test_rows_that_workers_drop_are_told(two_workers, tmp_path, study, caplog):
 # --- faults ---------------------------------------------------------------------------------
 
 
-def test_a_worker_killed_on_the_way_is_replaced_from_the_parts(tmp_path, study):
-    folder = in_parts(tmp_path / "votes", frame_of(study), 3)
-    with processes(tmp_path, 3) as (started, client):
-        victim = started.workers[1]
-
-        def kill(progress):
-            if progress.done > 0.4 and victim.poll() is None:
-                os.kill(victim.pid, signal.SIGKILL)
-                victim.wait()
-
-        found = settings(time=1.5).fit(folder, client=client, progress=kill)
-    assert found.costs_.losses == 1
-    assert_same_model(settings(time=1.5).fit(study), found)
-
-
 @pytest.mark.parametrize("keeps", [False, True], ids=["from-the-start", "from-a-checkpoint"])
 def test_a_worker_killed_on_the_way_changes_nothing(tmp_path, study, keeps):
     expected = settings(time=1.5).fit(study)
+    votes = study if keeps else in_parts(tmp_path / "votes", frame_of(study), 3)
     with processes(tmp_path, 2) as (started, client):
         victim = started.workers[0]
 
@@ -283,11 +288,25 @@ def test_a_worker_killed_on_the_way_changes_nothing(tmp_path, study, keeps):
 
         folder = tmp_path / "kept" if keeps else None
         found = settings(time=1.5).fit(
-            study, client=client, progress=kill, checkpoints=folder, checkpoint_every=0.0
+            votes, client=client, progress=kill, checkpoints=folder, checkpoint_every=0.0
         )
     assert victim.returncode == -signal.SIGKILL
     assert found.costs_.losses == 1
     assert_same_model(expected, found)
+
+
+def test_parts_that_change_before_they_are_read_again_are_an_error(tmp_path, study):
+    folder = in_parts(tmp_path / "votes", frame_of(study), 2)
+    with processes(tmp_path, 2) as (started, client):
+
+        def change_and_kill(progress):
+            if progress.done > 0.4 and started.workers[0].poll() is None:
+                frame_of(study)[:5].write_csv(folder / "part-1.csv")
+                started.workers[0].kill()
+                started.workers[0].wait()
+
+        with pytest.raises(InvalidVotes, match="the votes have changed during the fit"):
+            settings(time=1.5).fit(folder, client=client, progress=change_and_kill)
 
 
 def test_a_fit_without_any_worker_left_says_so(tmp_path, study, monkeypatch):
@@ -377,18 +396,6 @@ def votes_file(tmp_path_factory):
     return file
 
 
-def test_the_command_line_fits_on_workers_that_it_starts(votes_file, tmp_path):
-    for name, more in (("one", ()), ("many", ("--workers", "2"))):
-        done = run("fit", str(votes_file), "-o", str(tmp_path / name), "--kappa", "2",
-                   "--nu", "1", "--time", "1", "-q", *more)  # fmt: skip
-        assert done.returncode == 0, done.stderr
-        assert "Traceback" not in done.stderr
-    here, there = (
-        (tmp_path / name / "consensus.csv").read_text().splitlines() for name in ("one", "many")
-    )
-    assert [line.split(",")[:2] for line in here] == [line.split(",")[:2] for line in there]
-
-
 def test_a_scheduler_that_cannot_be_reached_is_one_sentence(votes_file, tmp_path):
     done = run("fit", str(votes_file), "-o", str(tmp_path / "m"), "--scheduler",
                "tcp://127.0.0.1:1", "-q")  # fmt: skip
@@ -403,25 +410,38 @@ def test_a_scheduler_that_cannot_be_reached_is_one_sentence(votes_file, tmp_path
 
 def test_the_command_line_fits_parts_on_a_scheduler(two_workers, votes_file, tmp_path):
     folder = in_parts(tmp_path / "votes", pl.read_csv(votes_file), 3)
-    fit = ("fit", str(folder), "-o", str(tmp_path / "model"), "--kappa", "2", "--nu", "1",
-           "--time", "1", "-q", "--scheduler", two_workers.scheduler.address)  # fmt: skip
-    part = folder / "part-1.csv"
-    good = part.read_text()
-    part.write_text(good.replace("tie", "maybe").replace("left", "maybe", 2))
-    refused = run(*fit)
-    assert refused.returncode == 2
-    assert refused.stderr.startswith("isplitlbi: part-1.csv")
-    assert refused.stderr.count("\n") == 1
-    assert not (tmp_path / "model").exists()
-    part.write_text(good)
-    done = run(*fit)
-    assert done.returncode == 0, done.stderr
-    assert done.stderr == ""
+
+    def fitted(source, name, *more):
+        return run("fit", str(source), "-o", str(tmp_path / name), "--kappa", "2", "--nu", "1",
+                   "--time", "1", "-q", *more)  # fmt: skip
+
+    address = two_workers.scheduler.address
+    done = fitted(votes_file, "one"), fitted(folder, "many", "--scheduler", address)
+    for each in done:
+        assert (each.returncode, each.stderr) == (0, "")
     assert not list(tmp_path.glob(".*"))
-    shown = run("abnormal", str(tmp_path / "model"), "--all", "-q")
-    assert shown.returncode == 0, shown.stderr
-    told = run("abnormal", str(tmp_path / "model"), "--user", "user-01", "-q")
+    described = json.loads((tmp_path / "many" / "model.json").read_text())
+    assert described["votes_in"]["files"] == sorted(file.name for file in folder.iterdir())
+    for table in ("consensus.csv", "users.csv"):
+        here, there = (pl.read_csv(tmp_path / name / table) for name in ("one", "many"))
+        assert_frame_equal(here, there, abs_tol=1e-7)
+    shown = [run("abnormal", str(tmp_path / name), "--all", "-q") for name in ("one", "many")]
+    assert [each.returncode for each in shown] == [0, 0]
+    assert "--effect reads the votes" in shown[1].stdout or "0 of " in shown[1].stdout
+    told = run("abnormal", str(tmp_path / "many"), "--effect", "-q")
     assert told.returncode == 0, told.stderr
+
+
+def test_the_command_line_tells_of_a_damaged_part_in_one_sentence(votes_file, tmp_path):
+    folder = in_parts(tmp_path / "votes", pl.read_csv(votes_file), 3)
+    part = folder / "part-1.csv"
+    part.write_text(part.read_text() + "u,a,b,maybe\n")
+    refused = run("fit", str(folder), "-o", str(tmp_path / "model"), "--workers", "1", "-q")
+    assert refused.returncode == 2
+    assert refused.stderr.startswith("isplitlbi: part-1.csv, row ")
+    assert "winner 'maybe' is not one of" in refused.stderr
+    assert refused.stderr.count("\n") == 1
+    assert [file.name for file in tmp_path.iterdir()] == ["votes"]
 
 
 # --- parts without a cluster ----------------------------------------------------------------

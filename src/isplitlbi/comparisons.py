@@ -324,6 +324,8 @@ class Comparisons:
     ) -> Comparisons:
         """Return the same votes as indices into larger vocabularies."""
         of_user, of_item = users.encode(self.users), items.encode(self.items)
+        if min(of_user.min(initial=0), of_item.min(initial=0)) < 0:
+            raise InvalidVotes("an id of these votes is not among those that are known.")
         group = self.group
         if group is not None and groups is not None:
             group = groups.encode(self.groups)[group]

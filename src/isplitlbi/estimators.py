@@ -260,8 +260,6 @@ class ISplitLBI(MarginClassifier):
             self.time, self.n_folds, self.scoring, self.rule, self.random_state, kept,
             self.backend, None if self.snapshots is None else Path(self.snapshots), progress,
         ).run()  # fmt: skip
-        if path.ending is not Ending.COMPLETE:
-            raise PathFailed(path.ending.value)
         if isinstance(votes, Comparisons) and not np.array_equal(
             path.slots.coordinate, votes.slots.coordinate
         ):

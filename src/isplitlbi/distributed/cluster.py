@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import isplitlbi
-from isplitlbi.comparisons import Comparisons
+from isplitlbi.comparisons import Comparisons, InvalidVotes
 from isplitlbi.distributed.shard import Counted, Heard, Job, Piece, Shard, Stretch
 from isplitlbi.overview import Overview
 from isplitlbi.selection import PathFailed
@@ -170,16 +170,14 @@ class Cluster:
         self.bounds = cut_evenly(source.votes_per_user, self._n_shards)
         self._lock, self._generation = threading.Lock(), 0
         self._shards: list[_Placed] = []
+        self._counted: list[Counted] = []
         self._place()
-        counted = [Counted(*each) for each in self.ask("count")]
-        self.n_votes, self.n_slots = (
-            sum(getattr(each, name) for each in counted) for name in ("n_votes", "n_slots")
-        )
-        self._units = [each.n_units for each in counted]
+        self.n_votes = sum(each.n_votes for each in self._counted)
+        self.n_slots = sum(each.n_slots for each in self._counted)
+        digests = np.array([each.digest for each in self._counted], dtype=np.uint64)
         self.overview = Overview(
             source.users, source.items, source.votes_per_user,
-            sum(each.n_ties for each in counted),
-            np.sum([each.digest for each in counted], axis=0, dtype=np.uint64),
+            sum(each.n_ties for each in self._counted), digests.sum(axis=0, dtype=np.uint64),
         )  # fmt: skip
 
     def remember_shards(self, folder: Path) -> None:
@@ -196,7 +194,7 @@ class Cluster:
 
     def stretches(self, seed: int) -> tuple[Stretch, ...]:
         """Return the part of every shard in the random numbers of a fit."""
-        before = np.concatenate([[0], np.cumsum(self._units)]).tolist()
+        before = np.cumsum([0, *(each.n_units for each in self._counted)]).tolist()
         return tuple(
             Stretch(seed, units, before[-1], first)
             for units, first in zip(before[:-1], self.bounds[:-1], strict=True)
@@ -309,7 +307,11 @@ class Cluster:
                 lost = [number for number in range(len(self)) if number not in kept]
                 wanted = {number: hosts[place % len(hosts)] for place, number in enumerate(lost)}
                 made = kept | self._made_on(wanted)
-                self._shards = [made[number] for number in range(len(self))]
+                placed = [made[number] for number in range(len(self))]
+                counted = self._hear(placed, [shard.actor.count() for shard in placed])
+                if self._counted and counted != self._counted:
+                    raise InvalidVotes("the votes have changed during the fit; fit them again.")
+                self._shards, self._counted = placed, counted
                 self.source.release()
                 return
             except Exception as error:

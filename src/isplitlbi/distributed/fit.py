@@ -147,13 +147,15 @@ class Fit:
         """Follow the whole path; of its times, as many come back as memory allows."""
         n_kept = int(MOST_SNAPSHOTS / (2 * 8 * self.cluster.n_slots)) - 1
         n_kept = int(np.clip(n_kept, 0, len(times)))
-        kept = times[spread_out(len(times), n_kept, int(np.searchsorted(times, chosen)))]
+        kept = spread_out(len(times), n_kept, int(np.searchsorted(times, chosen)))
         job = PathJob(
-            self.link, dynamics, self.scheme, np.union1d(kept, times[-1:]), self._keeping("path"),
+            self.link, dynamics, self.scheme, times, tuple(kept.tolist()), self._keeping("path"),
             self.cluster.n_threads, self.backend,
         )  # fmt: skip
 
         def take(fetch: Fetch, parts: list[RegularizationPath]) -> RegularizationPath:
+            if parts[0].ending is not Ending.COMPLETE:
+                raise PathFailed(parts[0].ending.value)
             return joined(fetch, parts, kept, self.snapshots)
 
         return self.cluster.collect(job, overall.path(), take)
@@ -185,32 +187,34 @@ def abnormality_on(
 
 
 def joined(
-    fetch: Fetch, parts: Sequence[RegularizationPath], times: Floats, snapshots: Path | None
+    fetch: Fetch,
+    parts: Sequence[RegularizationPath],
+    kept: NDArray[np.intp],
+    folder: Path | None,
 ) -> RegularizationPath:
-    """Put the paths of all shards together, user after user, at some of their times.
+    """Put the paths of all shards together, user after user, at the times that were kept.
 
     Snapshots are fetched from the shards one at a time, so that no more than their sum is held.
     """
     first, before = parts[0], np.cumsum([0, *(part.slots.start[-1] for part in parts)])
-    rows = np.flatnonzero(np.isin(first.times, times)).tolist()
-    users: dict[str, Any] = {
-        name: room_for_snapshots((len(rows), int(before[-1])), name, snapshots)
+    snapshots: dict[str, Any] = {
+        name: room_for_snapshots((len(kept), int(before[-1])), name, folder)
         for name in ("deviation", "sparse")
     }
     for number, (begin, end) in enumerate(pairwise(before.tolist())):
-        for name, values in users.items():
-            for place, row in enumerate(rows):
-                values[place, begin:end] = fetch(number, "row_of_path", name, row)
-        fetch(number, "forget_path")
+        for name, values in snapshots.items():
+            for row in range(len(kept)):
+                values[row, begin:end] = fetch(number, "snapshot", name, row)
+        fetch(number, "forget_snapshots")
     start = [part.slots.start[1:] + slots for part, slots in zip(parts, before, strict=False)]
     return replace(
         first,
-        times=first.times[rows],
-        consensus=first.consensus[rows],
+        times=first.times[kept],
+        consensus=first.consensus[kept],
         slots=Slots(
             np.concatenate([[0], *start]),
             np.concatenate([part.slots.coordinate for part in parts]),
         ),
         entry_times=np.concatenate([part.entry_times for part in parts]),
-        **users,
+        **snapshots,
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -27,8 +27,6 @@ from isplitlbi.solvers import (
 )
 
 Floats = NDArray[np.float64]
-
-NO_ROWS = np.empty((0, 0))
 
 
 class SharedCheckpoint(Checkpoint):
@@ -110,24 +108,34 @@ class PilotJob:
 
 @dataclass(frozen=True)
 class PathJob:
-    """Follow a path, whose snapshots stay on the shard."""
+    """Follow a path, of which some snapshots are kept, on the shard."""
 
     link: Link
     dynamics: Dynamics
     scheme: Scheme
     times: Floats
+    kept: tuple[int, ...]  # places of the snapshots among the times
     keeping: Keeping
     n_threads: int
     backend: str | None
 
     def run(self, shard: Shard, exchange: Exchange, reporter: Talk) -> RegularizationPath:
         """Return the path of the shard's users, without the snapshots."""
-        shard.path = follow(
-            shard.votes, self.link, self.dynamics, self.scheme, self.times, reporter=reporter,
-            checkpoint=self.keeping.of(shard, exchange), n_threads=self.n_threads,
-            backend=self.backend, exchange=exchange,
+        deviation, sparse = np.zeros((2, len(self.kept), len(shard.votes.slots.coordinate)))
+
+        def observe(index: int, state: State) -> None:
+            if index in self.kept:
+                row = self.kept.index(index)
+                deviation[row], sparse[row] = state.deviation, state.sparse
+
+        path = follow(
+            shard.votes, self.link, self.dynamics, self.scheme, self.times, observe=observe,
+            keep=False, reporter=reporter, n_threads=self.n_threads, backend=self.backend,
+            checkpoint=self.keeping.of(shard, exchange, deviation=deviation, sparse=sparse),
+            exchange=exchange,
         )  # fmt: skip
-        return replace(shard.path, deviation=NO_ROWS, sparse=NO_ROWS)
+        shard.snapshots = {"deviation": deviation, "sparse": sparse}
+        return path
 
 
 @dataclass(frozen=True)

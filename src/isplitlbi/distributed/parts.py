@@ -48,7 +48,11 @@ class VotesInParts:
         """Let the workers read all parts; collect the ids that are in them."""
         client, parts = self._client, self._parts
         described = [client.submit(_describe, part, pure=False) for part in self._readings()]
-        kinds, notes = zip(*(result_of(client, each) for each in described), strict=True)
+        found = [result_of(client, each) for each in described]
+        for error in found:
+            if isinstance(error, InvalidVotes):
+                raise error
+        kinds, notes = zip(*found, strict=True)
         names = [file.name for file in parts.files]
         refuse_unlike(names, kinds)
         for note in gathered(names, notes):
@@ -129,28 +133,33 @@ class Census(NamedTuple):
 # --- on the workers -------------------------------------------------------------------------
 
 
-def _read(file: Path, options: Mapping[str, Any]) -> Reading:
+def _read(file: Path, options: Mapping[str, Any]) -> Reading | InvalidVotes:
+    """Read a part. An error is a result like another: Dask would print one that is raised."""
     try:
         file.stat()
-    except OSError as error:
-        raise InvalidVotes(
-            f"{file}: a worker does not find this part ({error.strerror}). Put the folder where "
-            "all workers reach it, under the same name."
-        ) from None
-    try:
         return read_votes(file, **options)
     except InvalidVotes as error:
-        raise InvalidVotes(str(error)) from None  # the plain kind, which travels
+        return InvalidVotes(str(error))  # the plain kind, which travels
+    except OSError as error:
+        return InvalidVotes(
+            f"{file}: a worker does not find this part ({error.strerror}). Put the folder where "
+            "all workers reach it, under the same name."
+        )
 
 
-def _describe(part: Reading) -> tuple[str, tuple[str, ...]]:
-    return kind_of(part), part.notes
+def _describe(part: Reading | InvalidVotes) -> tuple[str, tuple[str, ...]] | InvalidVotes:
+    return part if isinstance(part, InvalidVotes) else (kind_of(part), part.notes)
 
 
 def _cut(
-    part: Reading, known: tuple[Vocabulary, Vocabulary], bounds: list[int], wanted: list[int]
+    part: Reading | InvalidVotes,
+    known: tuple[Vocabulary, Vocabulary],
+    bounds: list[int],
+    wanted: list[int],
 ) -> dict[int, Piece]:
     """Cut one part into the pieces of some shards, users and items by their place among all."""
+    if isinstance(part, InvalidVotes):  # it was readable before
+        raise part
     votes = part.votes.renumbered(*known)
     order = np.argsort(votes.user, kind="stable")
     cuts = list(pairwise(np.searchsorted(votes.user[order], bounds).tolist()))

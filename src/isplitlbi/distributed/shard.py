@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from isplitlbi.comparisons import Comparisons
 from isplitlbi.overview import digest_of
-from isplitlbi.path import RegularizationPath
 from isplitlbi.solvers import Exchange, Progress, Reporter, State, Stopped
 from isplitlbi.vocabulary import Vocabulary
 
@@ -47,7 +46,7 @@ class Counted(NamedTuple):
     n_units: int
     n_slots: int
     n_ties: int
-    digest: NDArray[np.uint64]
+    digest: tuple[int, ...]  # see `Overview`
 
 
 class Heard(NamedTuple):
@@ -81,7 +80,7 @@ class Shard:
         self.votes = Comparisons(
             np.arange(end - first), np.arange(n_items), **of_votes, group=group
         )
-        self.path: RegularizationPath | None = None
+        self.snapshots: dict[str, Floats] = {}
         self._talks: dict[str, Talk] = {}
 
     def answers(self) -> bool:
@@ -93,17 +92,17 @@ class Shard:
         votes = self.votes
         return Counted(
             len(votes), votes.n_units, len(votes.slots.coordinate),
-            int(np.sum(votes.outcome == 0)), digest_of(votes, self.first),
+            int(np.sum(votes.outcome == 0)), tuple(digest_of(votes, self.first).tolist()),
         )  # fmt: skip
 
-    def row_of_path(self, name: str, row: int) -> Floats:
-        """Return one snapshot of the path that was followed last."""
-        values: Floats = getattr(self.path, name)[row]
+    def snapshot(self, name: str, row: int) -> Floats:
+        """Return one of the snapshots that were kept of the path that was followed last."""
+        values: Floats = self.snapshots[name][row]
         return values
 
-    def forget_path(self) -> None:
-        """Free the memory of the snapshots."""
-        self.path = None
+    def forget_snapshots(self) -> None:
+        """Free their memory."""
+        self.snapshots = {}
 
     def fold_sizes(self, n_folds: int, stretch: Stretch) -> NDArray[np.int64]:
         """Return how many votes each fold holds out."""
