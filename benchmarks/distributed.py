@@ -23,6 +23,8 @@ Whole fits, cross-validation and tests of users included, of a simulated study, 
 is (see data.py) and of a synthetic set, from parts of any size and order: off as above, and for the
 p-values of the users.
 
+Three costs are fitted to the runs on workers: of a vote, of a round, and of a worker in a round.
+
 The last lines are what is asked of it. The exit code is 1 where one is missed: results that differ
 by more than 1e-8; at ten million votes two workers that take more than 1.3 times as long as two
 threads, or a client of more than 1 GB; rounds that grow with votes and users.
@@ -32,6 +34,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import resource
 import runpy
 import subprocess
@@ -40,10 +43,11 @@ from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
 from time import perf_counter
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
+from scipy.optimize import lsq_linear
 
 # This script has the name of the library that it measures, and must not be found in its place.
 HERE = Path(__file__).resolve().parent
@@ -57,6 +61,8 @@ MOST_DIFFERENCE, MOST_RATIO, MOST_MEMORY, MOST_GROWTH = 1e-8, 1.3, 1000.0, 1.1
 SMALL = 100_000  # votes up to which all numbers of workers are tried
 LARGE = 10_000_000  # votes at which ratio and memory are asked for
 TIMES = [0.25, 0.5, 1.0]
+COSTS = ("a vote", "a round", "a worker in a round")
+BILLION = 1_000_000_000
 N_ASKED = 1000  # predictions that are compared
 
 missed: list[str] = []
@@ -85,7 +91,7 @@ def main() -> int:
 def compare_paths(asked: argparse.Namespace) -> None:
     print(f"{'votes':>11}{'where':>11}{'seconds':>9}{'rounds':>8}{'bytes':>8}{'ms a round':>12}"
           f"{'MB':>7}{'ratio':>7}{'off':>9}")  # fmt: skip
-    bytes_a_round, worst = [], 0.0
+    bytes_a_round, worst, measured = [], 0.0, []
     for size in map(int, asked.votes):
         with TemporaryDirectory() as folder:
             write_parts(size, asked.parts, Path(folder))
@@ -109,6 +115,8 @@ def compare_paths(asked: argparse.Namespace) -> None:
             print(f"{size:>11,}{where:>11}{seconds:>9.1f}{rounds:28}{memory:>7.0f}"
                   f"{seconds / alone:>7.2f}{off:>9.1e}", flush=True)  # fmt: skip
             worst = max(worst, off)
+            if n_workers:
+                measured.append(Measured(size, n_workers, one["rounds"], seconds))
             if size >= LARGE and n_workers == 2:
                 ratio = seconds / alone
                 hold(ratio <= MOST_RATIO, f"two workers take {ratio:.2f} times as long as two "
@@ -121,6 +129,36 @@ def compare_paths(asked: argparse.Namespace) -> None:
     growth = max(bytes_a_round) / min(bytes_a_round)
     hold(growth <= MOST_GROWTH, f"bytes of a round and worker are {min(bytes_a_round):.0f} to "
          f"{max(bytes_a_round):.0f}, whatever the votes and users")  # fmt: skip
+    if len(measured) > len(COSTS):
+        tell_costs(measured)
+
+
+class Measured(NamedTuple):
+    votes: int
+    workers: int
+    rounds: int
+    seconds: float
+
+
+def tell_costs(measured: list[Measured]) -> None:
+    """Fit what a path costs, to relative errors, and say what that means for a billion votes."""
+    cores = len(os.sched_getaffinity(0))
+    seconds = np.array([each.seconds for each in measured])
+    terms = np.array(
+        [(each.votes / min(each.workers, cores), each.rounds, each.rounds * each.workers)
+         for each in measured]
+    )  # fmt: skip
+    cost = lsq_linear(terms / seconds[:, None], np.ones(len(seconds)), (0.0, np.inf)).x
+    error = np.abs(terms @ cost / seconds - 1.0).max()
+    vote, a_round, worker = cost
+    print(f"\nseconds = {1e6 * vote:.1f} us votes / workers + rounds ({1e3 * a_round:.2f} ms + "
+          f"{1e3 * worker:.2f} ms workers), off by at most {100 * error:.0f} %")  # fmt: skip
+    rounds = measured[-1].rounds
+    for workers in (10, 100, 1000):
+        minutes = np.dot((BILLION / workers, rounds, rounds * workers), cost) / 60.0
+        print(f"{BILLION:,} votes on {workers:,} workers: {minutes:.0f} minutes for one path")
+    best = np.sqrt(vote * BILLION / (worker * rounds)) if worker else np.inf
+    print(f"more than {best:.0f} workers only cost\n")
 
 
 def compare_whole_fits(workers: list[int]) -> None:

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from isplitlbi import Comparisons, InvalidVotes, comparisons
+from isplitlbi.vocabulary import Vocabulary
 from votes import arrays_of, as_tuples, assert_same, from_rows, multiset, random_votes, rebuilt
 from votes import rows as vote_rows
 
@@ -600,6 +601,23 @@ def test_one_generator_gives_one_split_after_another():
     votes, rng = random_votes(0, n_votes=200), np.random.default_rng(1)
     first, second = (votes.split_within_user(0.3, rng)[1] for _ in range(2))
     assert multiset(first) != multiset(second)
+
+
+@given(vote_rows, st.integers(1, 4), st.booleans(), st.booleans(), SEEDS)
+def test_votes_from_several_places_are_those_from_one(rows, n_parts, weighted, grouped, seed):
+    part = np.random.default_rng(seed).integers(n_parts, size=len(rows))
+    parts = [[row for row, p in zip(rows, part, strict=True) if p == k] for k in range(n_parts)]
+    ordered = [row for part in parts for row in part]
+    how = {"weighted": weighted, "grouped": grouped}
+    together = Comparisons.joined(*(from_rows(part, **how) for part in parts if part))
+    assert_same(together, from_rows(ordered, **how))
+
+
+def test_votes_are_not_renumbered_by_vocabularies_that_lack_their_ids():
+    one = Comparisons.from_arrays(["u"], ["a"], ["b"], [1])
+    users, items = Vocabulary(np.array(["u"], object)), Vocabulary(np.array(["a", "c"], object))
+    with pytest.raises(InvalidVotes, match="is not among those that are known"):
+        one.renumbered(users, items)
 
 
 @given(vote_rows, SHARES, SEEDS, st.integers(2, 6))

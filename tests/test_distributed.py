@@ -340,8 +340,9 @@ def test_an_interrupted_fit_goes_on_from_its_checkpoints_on_another_cluster(tmp_
             )
         whole = settings().fit(study, client=client)
     assert any(kept.rglob("shard-1-*.npz"))
+    folder = in_parts(tmp_path / "votes", frame_of(study), 3)  # the same votes from elsewhere
     with processes(tmp_path / "other", 1) as (_, client):
-        found = settings().fit(study, client=client, checkpoints=kept, checkpoint_every=0.0)
+        found = settings().fit(folder, client=client, checkpoints=kept, checkpoint_every=0.0)
     assert_same_model(whole, found)
     assert found.costs_.rounds < whole.costs_.rounds
 
