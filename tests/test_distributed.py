@@ -358,6 +358,15 @@ def test_what_goes_wrong_on_a_worker_is_told_as_on_one_machine(two_workers, stud
         settings(time=1.5).fit(study.subset(study.user != 0), client=two_workers)
 
 
+def test_a_full_disk_is_not_taken_for_a_lost_worker(two_workers, study, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(fit, "room_for_snapshots", full)
+    with pytest.raises(OSError, match="No space left on device"):
+        settings(time=1.5).fit(study, client=two_workers)
+
+
 def test_workers_with_another_version_are_refused(two_workers, study, monkeypatch):
     import isplitlbi
 

@@ -501,7 +501,7 @@ class ISplitLBI(MarginClassifier):
     def _abnormality_on(self, client: Client, common: dict[str, Any]) -> Abnormality:
         from isplitlbi.distributed import abnormality_on, cluster_of
 
-        cluster = cluster_of(client, self._votes)
+        cluster = cluster_of(client, self._votes, again=True)
         self._refuse_others(cluster.overview)
         return abnormality_on(cluster, self.link_, self.parameters_.consensus, **common)
 

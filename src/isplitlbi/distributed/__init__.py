@@ -54,12 +54,21 @@ __all__ = [
 ]
 
 
-def cluster_of(client: Client, votes: Comparisons | Parts, folder: Path | None = None) -> Cluster:
-    """Put votes on the workers of a client: those that it holds, or parts that the workers read."""
+def cluster_of(
+    client: Client,
+    votes: Comparisons | Parts,
+    folder: Path | None = None,
+    *,
+    again: bool = False,
+) -> Cluster:
+    """Put votes on the workers of a client: those that it holds, or parts that the workers read.
+
+    Votes that were there before go there ``again`` without further notes on them.
+    """
     refuse_unfit(client)
     source: Source
     if isinstance(votes, Parts):
-        source = VotesInParts(client, votes)
+        source = VotesInParts(client, votes, again)
     else:
         source = VotesInMemory(client, votes)
     return Cluster(client, source, folder)

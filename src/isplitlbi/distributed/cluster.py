@@ -205,8 +205,7 @@ class Cluster:
 
         def call(shards: list[_Placed]) -> list[Any]:
             rows = zip(shards, *arguments, strict=True)
-            asked = [getattr(shard.actor, method)(*own) for shard, *own in rows]
-            return self._hear(shards, asked)
+            return self._hear(shards, [shard.asked(method, *own) for shard, *own in rows])
 
         return self._insist(call)
 
@@ -225,7 +224,7 @@ class Cluster:
         def call(shards: list[_Placed]) -> Found:
             def fetch(number: int, method: str, *arguments: Any) -> Any:
                 shard = shards[number]
-                return self._hear([shard], [getattr(shard.actor, method)(*arguments)])[0]
+                return self._hear([shard], [shard.asked(method, *arguments)])[0]
 
             return take(fetch, self._converse(shards, job, tell))
 
@@ -236,7 +235,7 @@ class Cluster:
     ) -> list[Any]:
         key = uuid.uuid4().hex
         try:
-            asked = [shard.actor.begin(key, job) for shard in shards]
+            asked = [shard.asked("begin", key, job) for shard in shards]
             while True:
                 begun = perf_counter()
                 heard: list[Heard] = self._hear(shards, asked)
@@ -248,10 +247,11 @@ class Cluster:
                     out = sum(each.progress.users_out for each in heard)
                     tell(heard[0].progress._replace(users_out=out))
                 total = _added(heard)
-                asked = [shard.actor.answer(key, total) for shard in shards]
-                self.costs.rounds += 1
-                self.costs.bytes_sent += 2 * len(shards) * total.nbytes
-                self.costs.seconds += perf_counter() - begun
+                asked = [shard.asked("answer", key, total) for shard in shards]
+                with self._lock:  # of paths that are followed side by side
+                    self.costs.rounds += 1
+                    self.costs.bytes_sent += 2 * len(shards) * total.nbytes
+                    self.costs.seconds += perf_counter() - begun
         finally:
             for shard in shards:
                 with suppress(Exception):  # lost already
@@ -268,7 +268,9 @@ class Cluster:
                 except TimeoutError:
                     # Dask itself would try to reach it for half a minute.
                     if shard.host not in workers_of(self.client):
-                        raise OSError(f"the worker {shard.host} is gone") from None
+                        raise _Lost(f"the worker {shard.host} is gone") from None
+                except Exception as error:
+                    raise _lost(error) from None
         return heard
 
     def _insist(self, call: Callable[[list[_Placed]], Found]) -> Found:
@@ -280,22 +282,23 @@ class Cluster:
                 return call(shards)
             except _Failed as failed:
                 raise failed.args[0] from None
-            except Exception as error:
-                if not is_loss(error):
-                    raise
+            except _Lost as error:
                 self._replace_lost(generation, error)
 
     def _replace_lost(self, generation: int, error: Exception) -> None:
         with self._lock:
             if generation != self._generation:  # another job has noticed before
                 return
-            self.costs.losses += 1
-            if self.costs.losses > MOST_LOSSES:
-                raise WorkersLost(f"workers were lost {MOST_LOSSES} times; the last: {error}.")
-            log.warning("a worker was lost (%s); its users are placed anew.", error)
-            sleep(SETTLING)
+            self._note_loss(error)
             self._place()
             self._generation += 1
+
+    def _note_loss(self, error: Exception) -> None:
+        self.costs.losses += 1
+        if self.costs.losses > MOST_LOSSES:
+            raise WorkersLost(f"workers were lost {MOST_LOSSES} times; the last: {error}.")
+        log.warning("a worker was lost (%s); its users are placed anew.", error)
+        sleep(SETTLING)
 
     def _place(self) -> None:
         """Make the shards that are not on any worker, on the workers there are now."""
@@ -308,7 +311,7 @@ class Cluster:
                 wanted = {number: hosts[place % len(hosts)] for place, number in enumerate(lost)}
                 made = kept | self._made_on(wanted)
                 placed = [made[number] for number in range(len(self))]
-                counted = self._hear(placed, [shard.actor.count() for shard in placed])
+                counted = self._hear(placed, [shard.asked("count") for shard in placed])
                 if self._counted and counted != self._counted:
                     raise InvalidVotes("the votes have changed during the fit; fit them again.")
                 self._shards, self._counted = placed, counted
@@ -317,9 +320,13 @@ class Cluster:
             except Exception as error:
                 if not is_loss(error):
                     raise
-                if monotonic() > deadline:
+                if workers_of(self.client):
+                    self._note_loss(error)
+                    deadline = monotonic() + PATIENCE
+                elif monotonic() > deadline:
                     raise WorkersLost.after(error) from None
-                sleep(SETTLING)
+                else:
+                    sleep(SETTLING)
 
     def _alive(self) -> dict[int, _Placed]:
         """Return the shards that still answer, by their number."""
@@ -376,6 +383,13 @@ class _Placed(NamedTuple):
     actor: Any
     host: str
 
+    def asked(self, method: str, *arguments: Any) -> Any:
+        """Call a method; return the future of what it says."""
+        try:
+            return getattr(self.actor, method)(*arguments)
+        except Exception as error:
+            raise _lost(error) from None
+
 
 def _added(heard: list[Heard]) -> Floats:
     """Add up the sums of all shards, in their order."""
@@ -387,6 +401,15 @@ def _added(heard: list[Heard]) -> Floats:
 
 class _Failed(Exception):
     """A job that went wrong, for a reason of its own."""
+
+
+class _Lost(OSError):
+    """A worker that no longer answers."""
+
+
+def _lost(error: Exception) -> Exception:
+    """Return the error, as a loss where it tells of one."""
+    return _Lost(str(error) or type(error).__name__) if is_loss(error) else error
 
 
 def is_loss(error: Exception) -> bool:

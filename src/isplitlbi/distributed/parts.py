@@ -32,19 +32,19 @@ AT_ONCE = 8  # censuses that one worker adds up
 
 
 class VotesInParts:
-    """Votes in the parts of a folder."""
+    """Votes in the parts of a folder; unless ``again``, notes on them are told."""
 
-    def __init__(self, client: Client, parts: Parts) -> None:
+    def __init__(self, client: Client, parts: Parts, again: bool = False) -> None:
         self._client, self._parts = client, parts
         self._read: list[Any] = []  # futures
         try:
-            self._census = self._count()
+            self._census = self._count(again)
         except Exception as error:
             if is_loss(error):
                 raise WorkersLost.after(error) from None
             raise
 
-    def _count(self) -> Census:
+    def _count(self, again: bool) -> Census:
         """Let the workers read all parts; collect the ids that are in them."""
         client, parts = self._client, self._parts
         described = [client.submit(_describe, part, pure=False) for part in self._readings()]
@@ -55,7 +55,7 @@ class VotesInParts:
         kinds, notes = zip(*found, strict=True)
         names = [file.name for file in parts.files]
         refuse_unlike(names, kinds)
-        for note in gathered(names, notes):
+        for note in () if again else gathered(names, notes):
             log.warning("%s", note)
         counts = [client.submit(Census.of, part, pure=False) for part in self._readings()]
         while len(counts) > 1:
