@@ -137,15 +137,19 @@ def two_workers(tmp_path_factory):
         yield client
 
 
-@pytest.mark.parametrize("n_workers", [1, 2, 4])
-def test_a_cluster_fits_what_one_process_fits(tmp_path, study, n_workers):
-    with processes(tmp_path, n_workers) as (_, client):
-        on_cluster = settings().fit(study, client=client)
-    assert_same_model(settings().fit(study), on_cluster)
-    costs = on_cluster.costs_
-    assert costs.losses == 0
-    # Sums of at most a number and two vectors go to and from every worker.
-    assert 0 < costs.bytes_sent <= costs.rounds * 2 * n_workers * 8 * (1 + 2 * (study.n_items + 1))
+def test_one_two_and_four_workers_fit_what_one_process_fits(tmp_path, study):
+    expected = settings().fit(study)
+    with processes(tmp_path, 1) as (started, client):
+        for n_workers, more in ((1, 0), (2, 1), (4, 2)):
+            started.add(more)
+            client.wait_for_workers(n_workers, timeout=60)
+            on_cluster = settings().fit(study, client=client)
+            assert_same_model(expected, on_cluster)
+            costs = on_cluster.costs_
+            assert costs.losses == 0
+            # Sums of at most a number and two vectors go to and from every worker.
+            most = 2 * n_workers * 8 * (1 + 2 * (study.n_items + 1))
+            assert 0 < costs.bytes_sent <= costs.rounds * most
 
 
 def test_times_that_are_found_are_the_same_on_a_cluster(two_workers, study):
@@ -243,7 +247,7 @@ def test_votes_that_workers_have_read_are_read_here_only_when_needed(two_workers
     with pytest.raises(InvalidVotes, match="these are not the votes of this model any more"):
         again.telling_votes(study.users[0])
     shutil.rmtree(folder)
-    with pytest.raises(InvalidVotes, match="needs the votes, which are where they were"):
+    with pytest.raises(InvalidVotes, match="are not stored with it, and this needs them"):
         again.effect_of_leaving_out()
 
 
@@ -274,74 +278,61 @@ def test_rows_that_workers_drop_are_told(two_workers, tmp_path, study, caplog):
 # --- faults ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("keeps", [False, True], ids=["from-the-start", "from-a-checkpoint"])
-def test_a_worker_killed_on_the_way_changes_nothing(tmp_path, study, keeps):
-    expected = settings(time=1.5).fit(study)
-    votes = study if keeps else in_parts(tmp_path / "votes", frame_of(study), 3)
-    with processes(tmp_path, 2) as (started, client):
-        victim = started.workers[0]
-
-        def kill(progress):
-            if progress.done > 0.4 and victim.poll() is None:
-                os.kill(victim.pid, signal.SIGKILL)
-                victim.wait()
-
-        folder = tmp_path / "kept" if keeps else None
-        found = settings(time=1.5).fit(
-            votes, client=client, progress=kill, checkpoints=folder, checkpoint_every=0.0
-        )
-    assert victim.returncode == -signal.SIGKILL
-    assert found.costs_.losses == 1
-    assert_same_model(expected, found)
-
-
-def test_parts_that_change_before_they_are_read_again_are_an_error(tmp_path, study):
+def test_workers_that_are_killed_change_nothing_until_none_is_left(tmp_path, study, monkeypatch):
     folder = in_parts(tmp_path / "votes", frame_of(study), 2)
-    with processes(tmp_path, 2) as (started, client):
+    expected = settings(time=1.5).fit(study)
+    with processes(tmp_path, 4) as (started, client):
+        one_after_another = iter(started.workers)
 
-        def change_and_kill(progress):
-            if progress.done > 0.4 and started.workers[0].poll() is None:
-                frame_of(study)[:5].write_csv(folder / "part-1.csv")
-                started.workers[0].kill()
-                started.workers[0].wait()
+        def fit_while_one_is_killed(votes, before=lambda: None, **more):
+            victim = next(one_after_another)
+
+            def kill(progress):
+                if progress.done > 0.4 and victim.poll() is None:
+                    before()
+                    os.kill(victim.pid, signal.SIGKILL)
+                    assert victim.wait() == -signal.SIGKILL
+
+            return settings(time=1.5).fit(votes, client=client, progress=kill, **more)
+
+        from_parts = fit_while_one_is_killed(folder)
+        kept = {"checkpoints": tmp_path / "kept", "checkpoint_every": 0.0}
+        from_checkpoint = fit_while_one_is_killed(study, **kept)
+        for found in (from_parts, from_checkpoint):
+            assert found.costs_.losses == 1
+            assert_same_model(expected, found)
 
         with pytest.raises(InvalidVotes, match="the votes have changed during the fit"):
-            settings(time=1.5).fit(folder, client=client, progress=change_and_kill)
-
-
-def test_a_fit_without_any_worker_left_says_so(tmp_path, study, monkeypatch):
-    monkeypatch.setattr(cluster, "PATIENCE", 2.0)
-    with processes(tmp_path, 1) as (started, client):
-
-        def kill(_progress):
-            started.workers[0].kill()
-            started.workers[0].wait()
-
+            fit_while_one_is_killed(
+                folder, before=lambda: frame_of(study)[:5].write_csv(folder / "part-1.csv")
+            )
+        monkeypatch.setattr(cluster, "PATIENCE", 2.0)
         with pytest.raises(WorkersLost, match="start workers and fit again"):
-            settings(time=1.5).fit(study, client=client, progress=kill)
+            fit_while_one_is_killed(study)
+        with pytest.raises(ValueError, match="the scheduler has no workers"):
+            settings().fit(study, client=client)
 
 
 class Interrupted(Exception):
     pass
 
 
-def test_an_interrupted_fit_goes_on_from_its_checkpoints_on_another_cluster(tmp_path, study):
+def test_an_interrupted_fit_goes_on_from_its_checkpoints_on_another_cluster(
+    two_workers, tmp_path, study
+):
     def interrupt(progress):
         if progress.done > 0.6:
             raise Interrupted
 
     kept = tmp_path / "kept"
-    (tmp_path / "one").mkdir()
-    (tmp_path / "other").mkdir()
-    with processes(tmp_path / "one", 2) as (_, client):
-        with pytest.raises(Interrupted):
-            settings().fit(
-                study, client=client, progress=interrupt, checkpoints=kept, checkpoint_every=0.0
-            )
-        whole = settings().fit(study, client=client)
+    with pytest.raises(Interrupted):
+        settings().fit(
+            study, client=two_workers, progress=interrupt, checkpoints=kept, checkpoint_every=0.0
+        )
+    whole = settings().fit(study, client=two_workers)
     assert any(kept.rglob("shard-1-*.npz"))
     folder = in_parts(tmp_path / "votes", frame_of(study), 3)  # the same votes from elsewhere
-    with processes(tmp_path / "other", 1) as (_, client):
+    with processes(tmp_path, 1) as (_, client):
         found = settings().fit(folder, client=client, checkpoints=kept, checkpoint_every=0.0)
     assert_same_model(whole, found)
     assert found.costs_.rounds < whole.costs_.rounds
@@ -373,18 +364,6 @@ def test_workers_with_another_version_are_refused(two_workers, study, monkeypatc
     monkeypatch.setattr(isplitlbi, "__version__", "9.9")
     with pytest.raises(ValueError, match=r"has isplitlbi .*, this is 9\.9; install the same"):
         settings().fit(study, client=two_workers)
-
-
-def test_a_scheduler_without_workers_is_told(tmp_path, study):
-    started = Processes(tmp_path)
-    try:
-        with (
-            started.client(0) as client,
-            pytest.raises(ValueError, match="the scheduler has no workers"),
-        ):
-            settings().fit(study, client=client)
-    finally:
-        started.stop()
 
 
 # --- the command line -----------------------------------------------------------------------

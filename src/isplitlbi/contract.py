@@ -55,7 +55,7 @@ class VoteClassifier(ClassifierMixin, BaseEstimator):
                 votes = self._votes.read().votes
             except InvalidVotes as error:
                 raise InvalidVotes(
-                    f"this needs the votes, which are where they were for the fit: {error}"
+                    f"the votes of this model are not stored with it, and this needs them: {error}"
                 ) from None
             self._refuse_others(Overview.of(votes))
             self._votes = votes
