@@ -1,5 +1,5 @@
 from collections import Counter
-from dataclasses import FrozenInstanceError
+from dataclasses import FrozenInstanceError, replace
 
 import numpy as np
 import pandas as pd
@@ -611,6 +611,18 @@ def test_votes_from_several_places_are_those_from_one(rows, n_parts, weighted, g
     how = {"weighted": weighted, "grouped": grouped}
     together = Comparisons.joined(*(from_rows(part, **how) for part in parts if part))
     assert_same(together, from_rows(ordered, **how))
+
+
+def test_votes_that_do_not_go_together_are_not_joined():
+    plain, other = (random_votes(seed) for seed in (1, 2))
+    with pytest.raises(InvalidVotes, match="all have a weight or none has"):
+        Comparisons.joined(plain, random_votes(3, weighted=True))
+    grouped = random_votes(4, group_size=2)
+    with pytest.raises(InvalidVotes, match="all have a group or none has"):
+        Comparisons.joined(grouped, plain)
+    with pytest.raises(InvalidVotes, match="groups have no names"):
+        Comparisons.joined(grouped, replace(grouped, groups=None))
+    assert len(Comparisons.joined(plain, other)) == len(plain) + len(other)
 
 
 def test_votes_are_not_renumbered_by_vocabularies_that_lack_their_ids():

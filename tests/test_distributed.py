@@ -22,7 +22,7 @@ from isplitlbi.overview import Overview
 from isplitlbi.readers import Parts
 from isplitlbi.selection import PathFailed
 from isplitlbi.simulate import simulate
-from isplitlbi.solvers import Implicit
+from isplitlbi.solvers import Implicit, UnreadableCheckpoint
 from isplitlbi.storage import load_model, save_model
 from isplitlbi.tables import users_table
 from votes import from_rows, rows
@@ -35,6 +35,7 @@ from isplitlbi.distributed import (  # noqa: E402
     cluster,
     fit,
     jobs,
+    parts,
     shard,
 )
 
@@ -204,7 +205,10 @@ def in_parts(folder, frame, n_parts, seed=0):
     return folder
 
 
-def test_workers_read_parts_and_fit_what_one_process_fits(two_workers, tmp_path, study):
+def test_workers_read_parts_and_fit_what_one_process_fits(
+    two_workers, tmp_path, study, monkeypatch
+):
+    monkeypatch.setattr(parts, "AT_ONCE", 2)  # the ids of five parts are collected in three stages
     folder = in_parts(tmp_path / "votes", frame_of(study), 5)
     expected = settings().fit(study)
     found = settings().fit(folder, client=two_workers)
@@ -222,7 +226,15 @@ def test_weights_and_groups_in_parts_are_the_same_on_a_cluster(two_workers, tmp_
         "weight": pl.Series(rng.uniform(0.5, 2.0, len(study))),
         "group": pl.Series(rng.integers(40, size=len(study)).astype(str)),
     }
-    folder = in_parts(tmp_path / "votes", frame_of(study, **more), 4)
+    frame = frame_of(study, **more)
+    folder = tmp_path / "votes"
+    folder.mkdir()
+    # A worker that has no votes in a part; one without votes; groups that are in two parts.
+    is_first = frame["user"].to_numpy() < study.users[3]
+    frame.filter(is_first).write_csv(folder / "part-0.csv")
+    frame.clear().write_csv(folder / "part-1.csv")
+    frame.filter(~is_first)[::2].write_parquet(folder / "part-2.parquet")
+    frame.filter(~is_first)[1::2].write_parquet(folder / "part-3.parquet")
     votes = Comparisons.from_frame(frame_of(study, **more))
     found = settings().fit(folder, client=two_workers)
     assert_same_model(settings().fit(votes), found)
@@ -246,6 +258,8 @@ def test_votes_that_workers_have_read_are_read_here_only_when_needed(two_workers
     frame_of(study)[:-1].write_csv(folder / "part-1.csv")
     with pytest.raises(InvalidVotes, match="these are not the votes of this model any more"):
         again.telling_votes(study.users[0])
+    with pytest.raises(InvalidVotes, match="these are not the votes of this model any more"):
+        again.abnormality(0.2, client=two_workers)
     shutil.rmtree(folder)
     with pytest.raises(InvalidVotes, match="are not stored with it, and this needs them"):
         again.effect_of_leaving_out()
@@ -273,6 +287,9 @@ def test_rows_that_workers_drop_are_told(two_workers, tmp_path, study, caplog):
     found = settings(time=1.5).fit(Parts.of(folder, drop_invalid=True), client=two_workers)
     assert found.overview_.n_votes == len(study)
     assert sum(int(line.split(": ")[1].split()[0]) for line in caplog.messages) == 3
+    caplog.clear()
+    found.abnormality(client=two_workers)
+    assert caplog.messages == []  # it was told before
 
 
 # --- faults ---------------------------------------------------------------------------------
@@ -338,6 +355,39 @@ def test_an_interrupted_fit_goes_on_from_its_checkpoints_on_another_cluster(
     assert found.costs_.rounds < whole.costs_.rounds
 
 
+def test_checkpoints_without_their_number_of_shards_are_refused(two_workers, tmp_path, study):
+    for damaged in ("", "0", "[]"):
+        (tmp_path / cluster.SHARDS).write_text(damaged)
+        with pytest.raises(UnreadableCheckpoint, match="damaged; start the fit anew"):
+            settings().fit(study, client=two_workers, checkpoints=tmp_path)
+
+
+IN_ONE_PROCESS = """
+from distributed import Client, LocalCluster
+import numpy as np
+from isplitlbi import ISplitLBI
+from isplitlbi.simulate import simulate
+
+votes = simulate(n_users=9, n_items=5, votes_per_user=(15, 30), random_state=3).votes
+model = ISplitLBI(kappa=2.0, nu=1.0, times=[0.2, 0.6], time=0.6)
+with (
+    LocalCluster(n_workers=2, threads_per_worker=1, processes=False, dashboard_address=":0") as it,
+    Client(it, direct_to_workers=True) as client,
+):
+    there = model.fit(votes, client=client).consensus_
+np.testing.assert_allclose(there, model.fit(votes).consensus_, atol=1e-8)
+"""
+
+
+def test_workers_in_one_process_fit_the_same():
+    # In a process of its own, for Dask cannot tell such workers from others in the same process.
+    done = subprocess.run(
+        [sys.executable, "-c", IN_ONE_PROCESS], capture_output=True, text=True, timeout=120,
+        check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+
+
 def test_what_goes_wrong_on_a_worker_is_told_as_on_one_machine(two_workers, study):
     with pytest.raises(PathFailed, match="step limit"):
         settings(solver=Implicit(max_steps=3)).fit(study, client=two_workers)
@@ -383,6 +433,28 @@ def votes_file(tmp_path_factory):
                "--most", "25")  # fmt: skip
     assert made.returncode == 0, made.stderr
     return file
+
+
+def test_ctrl_c_ends_a_fit_on_workers_within_seconds(votes_file, tmp_path):
+    """As from a terminal, where it reaches the workers, too."""
+    fitting = subprocess.Popen(
+        [sys.executable, "-m", "isplitlbi", "fit", str(votes_file), "-o", str(tmp_path / "model"),
+         "--workers", "2", "--checkpoint-seconds", "0", "-q"],
+        stderr=subprocess.PIPE, text=True, start_new_session=True,
+    )  # fmt: skip
+    deadline = time.monotonic() + 120
+    while not any(tmp_path.rglob("*.npz")) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    os.killpg(fitting.pid, signal.SIGINT)
+    begun = time.monotonic()
+    _, errors = fitting.communicate(timeout=60)
+    assert fitting.returncode == 130
+    assert errors == "isplitlbi: interrupted; go on with the same command and --resume.\n"
+    assert time.monotonic() - begun < 30  # it is a matter of a round, not of a path
+    with pytest.raises(ProcessLookupError):  # nobody is left of the group, in a moment
+        while time.monotonic() - begun < 60:
+            os.killpg(fitting.pid, 0)
+            time.sleep(0.1)
 
 
 def test_a_scheduler_that_cannot_be_reached_is_one_sentence(votes_file, tmp_path):

@@ -1,5 +1,7 @@
 """What is known of votes without holding them."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -39,6 +41,20 @@ def test_the_digests_of_parts_add_up_to_that_of_the_whole(rows, grouped):
     )  # fmt: skip
     both = digest_of(mine) + digest_of(counted_anew, cut)
     np.testing.assert_array_equal(both, digest_of(votes))
+
+
+def test_a_fingerprint_sees_ids_and_counts():
+    found = Overview.of(Comparisons.from_arrays(["u", "v"], ["a", "b"], ["b", "a"], [1, 0]))
+    others = [
+        replace(found, users=np.array(["u", "w"], object)),
+        replace(found, items=np.array(["a", "c"], object)),
+        replace(found, votes_per_user=np.array([2, 0])),
+        replace(found, n_ties=2),
+        replace(found, digest=found.digest + np.array([0, 1], dtype=np.uint64)),
+        replace(found, digest=found.digest + np.array([1, 0], dtype=np.uint64)),
+    ]
+    assert len({each.fingerprint for each in (found, *others)}) == 7
+    assert found.digest[0] != found.digest[1]
 
 
 @pytest.mark.parametrize("column", ["user", "left", "right", "winner", "weight", "group"])

@@ -1,6 +1,7 @@
 import gzip
 import io
 import json
+import os
 import sys
 
 import numpy as np
@@ -10,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from isplitlbi import Comparisons, InvalidVotes
-from isplitlbi.readers import FORMATS, gathered, read_pairs, read_votes
+from isplitlbi.readers import FORMATS, Parts, gathered, read_pairs, read_votes
 from votes import as_tuples, assert_same
 
 HEADER = b"user,left,right,winner\n"
@@ -197,10 +198,57 @@ def test_notes_on_many_parts_are_told_once_with_their_sum(tmp_path):
     assert gathered(["a", "b"], [["The user is taken from x."]] * 2) == (
         "a and 1 other part: The user is taken from x.",
     )
+    ties = [["1 both-bad vote counted as a tie."], ["1,234 both-bad votes counted as ties."]]
+    assert gathered(["a", "b"], ties) == (
+        "a and 1 other part: 1,235 both-bad votes counted as ties.",
+    )
+
+
+def test_parts_without_votes_are_passed_over_with_a_note(tmp_path):
+    written(tmp_path, HEADER, "part-0.csv")
+    written(tmp_path, HEADER + b"u,a,a,left\n", "part-1.csv")
+    with pytest.raises(InvalidVotes, match="item 'a' is compared with itself"):
+        read_votes(tmp_path)
+    with pytest.raises(InvalidVotes, match="there are no votes in any of its files"):
+        read_votes(tmp_path, drop_invalid=True)
+    written(tmp_path, HEADER + b"u,a,b,tie\n", "part-2.csv")
+    reading = read_votes(tmp_path, drop_invalid=True)
+    assert len(reading.votes) == 1
+    assert reading.notes == (
+        "part-0.csv: There are no votes in it.",
+        "part-1.csv: 1 row dropped: item 'a' is compared with itself.",
+    )
+    written(tmp_path, b"", "part-3.csv")  # which may well be damage
+    with pytest.raises(InvalidVotes, match=r"part-3\.csv: the file is empty"):
+        read_votes(tmp_path, drop_invalid=True)
+
+
+def test_a_file_whose_name_is_no_text_is_read(tmp_path):
+    odd = os.fsdecode(b"part-\xff.csv")
+    try:
+        written(tmp_path, HEADER + b"u,a,b,tie\n", odd)
+    except OSError:
+        pytest.skip("this file system has no such names")
+    assert len(read_votes(tmp_path / odd).votes) == len(read_votes(tmp_path).votes) == 1
+
+
+def test_parts_are_found_from_any_folder(tmp_path, monkeypatch):
+    written(tmp_path, HEADER + b"u,a,b,tie\n", "part-0.csv")
+    monkeypatch.chdir(tmp_path.parent)
+    parts = Parts.of(tmp_path.name)
+    monkeypatch.chdir("/")
+    assert len(parts.read().votes) == 1
+
+
+def test_no_name_is_not_the_name_of_a_folder(tmp_path, monkeypatch):
+    written(tmp_path, HEADER + b"u,a,b,tie\n", "part-0.csv")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InvalidVotes, match="the name of the folder of votes is empty"):
+        read_votes("")
 
 
 def test_pairs_are_not_read_from_a_folder(tmp_path):
-    with pytest.raises(InvalidVotes, match=r"this is a folder; expected a file of votes"):
+    with pytest.raises(InvalidVotes, match=r"this is a folder; expected a file"):
         read_pairs(tmp_path)
 
 

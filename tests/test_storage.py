@@ -7,10 +7,13 @@ import shutil
 import numpy as np
 import polars as pl
 import pytest
+from sklearn.exceptions import NotFittedError
 
 from isplitlbi import ISplitLBI, storage
 from isplitlbi.links import Logistic
+from isplitlbi.overview import Overview
 from isplitlbi.path import UnreadablePath
+from isplitlbi.readers import Parts
 from isplitlbi.simulate import simulate
 from isplitlbi.solvers import Explicit
 from isplitlbi.storage import ModelExists, UnreadableModel, load_model, save_model
@@ -179,7 +182,8 @@ def test_models_with_parts_of_ones_own_are_refused(tmp_path):
 
 def change(folder, **values):
     file = folder / "model.json"
-    file.write_text(json.dumps(json.loads(file.read_text()) | values))
+    described = json.loads(file.read_text("utf-8", "surrogateescape"))
+    file.write_text(json.dumps(described | values))
 
 
 def cut(file):
@@ -225,6 +229,92 @@ def test_files_of_another_model_do_not_fit(folder, tmp_path):
     shutil.copy(tmp_path / "other" / "path.npz", folder / "path.npz")
     with pytest.raises(UnreadableModel, match="do not belong together"):
         load_model(folder)
+
+
+def test_groups_come_back_with_their_names(tmp_path):
+    votes = random_votes(2, group_size=3)
+    save_model(fitted(votes, time=0.7), tmp_path / "model")
+    np.testing.assert_array_equal(load_model(tmp_path / "model").votes_.groups, votes.groups)
+
+
+# --- a model whose votes are in parts -------------------------------------------------------
+
+
+@pytest.fixture
+def of_parts(model, tmp_path):
+    """Return the folder of a model that holds its votes no more than one from a cluster does."""
+    (tmp_path / "votes").mkdir()
+    votes = model.votes_
+    frame = pl.DataFrame(
+        {
+            "user": votes.users[votes.user],
+            "left": votes.items[votes.left],
+            "right": votes.items[votes.right],
+            "said": [{1: "left", 0: "tie", -1: "right"}[each] for each in votes.outcome.tolist()],
+        }
+    )
+    odd = tmp_path / "votes" / os.fsdecode(b"part-\xff.csv")  # a name that is no text
+    odd.write_bytes(frame.write_csv().encode())
+    tested = model.abnormality()
+    light = fitted()
+    light._know(Parts.of(tmp_path / "votes", winner="said"), Overview.of(votes))
+    light._abnormality = {light.fdr: tested}
+    save_model(light, tmp_path / "of parts")
+    assert not light.votes_at_hand_
+    return tmp_path / "of parts"
+
+
+def test_a_model_of_parts_finds_its_votes_when_they_are_needed(of_parts, model):
+    found = load_model(of_parts)
+    assert users_table(found).equals(users_table(model))
+    assert str(found.overview_) == str(model.overview_)
+    assert not found.votes_at_hand_
+    assert_same_model(model, found)
+    assert Overview.of(found.votes_).fingerprint == model.overview_.fingerprint
+    assert found.votes_at_hand_
+
+
+def without(folder, file, **changed):
+    """Write one of a model's files anew, with other arrays."""
+    with np.load(folder / file) as content:
+        arrays = dict(content)
+    np.savez(folder / file, **{name: change(arrays[name]) for name, change in changed.items()},
+             **{name: value for name, value in arrays.items() if name not in changed})  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda f: without(f, "votes.npz", votes_per_user=lambda counts: counts[1:]),
+        lambda f: without(f, "votes.npz", votes_per_user=lambda counts: 3 * counts),
+        lambda f: without(f, "votes.npz", n_ties=lambda n: n + 1),
+        lambda f: without(f, "abnormal.npz", quality=lambda values: values[1:]),
+        lambda f: change(f, chosen={"time": 0.7, "nu": 17.0, "kappa": 5.0}),
+        lambda f: change(f, votes_in={"folder": "votes", "files": [], "options": {}}),
+        lambda f: change(f, votes_in={"folder": "votes", "files": "p.csv", "options": {}}),
+        lambda f: change(f, votes_in={"folder": "v", "files": ["p"], "options": {"shoe": 43}}),
+        lambda f: change(f, votes_in={"folder": "v", "files": ["p"], "options": None}),
+    ],
+)
+def test_a_damaged_model_of_parts_says_so(of_parts, spoil):
+    spoil(of_parts)
+    with pytest.raises(UnreadableModel, match=r"fit (it|the model) again"):
+        load_model(of_parts)
+
+
+def test_a_path_of_other_users_does_not_fit_a_model_of_parts(of_parts, tmp_path):
+    save_model(fitted(random_votes(1)), tmp_path / "other")
+    shutil.copy(tmp_path / "other" / "path.npz", of_parts / "path.npz")
+    with pytest.raises(UnreadableModel, match="do not belong together"):
+        load_model(of_parts)
+
+
+def test_what_is_not_fitted_is_not_stored(tmp_path):
+    with pytest.raises(NotFittedError):
+        save_model(ISplitLBI(), tmp_path / "model")
+    for name in ("votes_", "overview_", "votes_at_hand_"):
+        with pytest.raises(NotFittedError):
+            getattr(ISplitLBI(), name)
 
 
 # --- tables --------------------------------------------------------------------------------

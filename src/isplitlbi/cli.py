@@ -57,6 +57,12 @@ def main() -> None:
     """Run the command line; what goes wrong is told in one sentence."""
     try:
         app()
+    except _Told:
+        raise
+    except SystemExit as ended:
+        if ended.code == INTERRUPTED:  # by Ctrl-C, of which the parser makes an exit
+            _fail("interrupted.", INTERRUPTED)
+        raise
     except KeyboardInterrupt:
         _fail("interrupted.", INTERRUPTED)
     except BrokenPipeError:
@@ -77,9 +83,13 @@ def main() -> None:
         _fail(str(error))
 
 
+class _Told(SystemExit):
+    """The end, after a sentence about it."""
+
+
 def _fail(sentence: str, code: int = BAD_INPUT) -> NoReturn:
     print(f"isplitlbi: {sentence}", file=sys.stderr)
-    raise SystemExit(code)
+    raise _Told(code)
 
 
 # --- options that several commands share ---------------------------------------------------
@@ -187,6 +197,8 @@ def _source(
     both_bad: BothBadVotes = BothBad.tie,
     drop_invalid: DropInvalid = False,
 ) -> Source:
+    if not votes:
+        raise ValueError("the name of the file of votes is empty.")
     labels = {}
     for pair in label or []:
         word, equals, meaning = pair.rpartition("=")

@@ -300,6 +300,11 @@ class Comparisons:
         >>> Comparisons.joined(monday, tuesday)
         Comparisons: 2 votes (50.0 % ties) by 2 users on 3 items
         """
+        for name in ("weight", "group"):
+            if len({getattr(part, name) is None for part in parts}) != 1:
+                raise InvalidVotes(f"of votes that are joined, all have a {name} or none has.")
+        if any(part.group is not None and part.groups is None for part in parts):
+            raise InvalidVotes("votes whose groups have no names cannot be joined.")
         users, items = (
             Vocabulary.merged(*(Vocabulary(getattr(part, name), name[:-1]) for part in parts))
             for name in ("users", "items")

@@ -29,7 +29,7 @@ class VoteClassifier(ClassifierMixin, BaseEstimator):
     def _know(self, votes: Comparisons | Parts, overview: Overview | None = None) -> Self:
         """Remember the votes, or where they are, and whom and what they are about."""
         self._votes, self._overview = votes, overview
-        about = votes if isinstance(votes, Comparisons) else self.overview_
+        about: Any = overview or votes
         self.users_, self.items_ = about.users, about.items
         self.classes_ = np.array([-1, 0, 1])
         self.n_features_in_ = 3
@@ -38,6 +38,7 @@ class VoteClassifier(ClassifierMixin, BaseEstimator):
     @property
     def overview_(self) -> Overview:
         """The main figures of the votes."""
+        check_is_fitted(self, "users_")
         if self._overview is None:
             self._overview = Overview.of(self.votes_)
         return self._overview
@@ -45,11 +46,13 @@ class VoteClassifier(ClassifierMixin, BaseEstimator):
     @property
     def votes_at_hand_(self) -> bool:
         """Whether the votes are here; otherwise `votes_` must read them first."""
+        check_is_fitted(self, "users_")
         return isinstance(self._votes, Comparisons)
 
     @property
     def votes_(self) -> Comparisons:
         """The votes; where the workers of a cluster have read them, they are read here only now."""
+        check_is_fitted(self, "users_")
         if isinstance(self._votes, Parts):
             try:
                 votes = self._votes.read().votes
@@ -166,6 +169,10 @@ def as_votes(X: Any, y: Any, sample_weight: ArrayLike | None) -> Comparisons:
 
 def pair_columns(X: Any) -> tuple[Any, Any, Any]:
     """Return the columns user, left, right of a frame, or the only three of an array."""
+    if isinstance(X, str | Path | Parts):
+        raise InvalidVotes(
+            "X is a file, not pairs; read it first, with isplitlbi.readers.read_pairs."
+        )
     table: Any = nw.from_native(X, eager_only=True, pass_through=True)
     if isinstance(table, nw.DataFrame):
         named = {"user", "left", "right"} <= set(table.columns)

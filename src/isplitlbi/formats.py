@@ -99,12 +99,14 @@ class Source:
         else:
             path = Path(source)
             try:
-                # What is no file, such as a named pipe, can be read only once.
-                found = cls(path.name, *((None, path) if path.is_file() else (path.read_bytes(),)))
+                # What is no file, such as a named pipe, can be read only once; a file whose name
+                # is no text, only by bytes.
+                plain = path.is_file() and _is_text(path.name)
+                found = cls(path.name, *((None, path) if plain else (path.read_bytes(),)))
             except FileNotFoundError:
                 raise InvalidVotes(f"{path}: there is no such file.") from None
             except IsADirectoryError:
-                raise InvalidVotes(f"{path}: this is a folder; expected a file of votes.") from None
+                raise InvalidVotes(f"{path}: this is a folder; expected a file.") from None
             except (OSError, ValueError) as error:
                 reason = getattr(error, "strerror", None) or error
                 raise InvalidVotes(f"{path}: it cannot be read ({reason}).") from None
@@ -133,6 +135,10 @@ class Source:
         if plain and self.tail[-1:] == b"\n" and not self.tail.endswith((b"\n\n", b"\n\r\n")):
             return self
         return Source(self.name, self.data.removeprefix(b"\xef\xbb\xbf").strip(b"\r\n") + b"\n")
+
+
+def _is_text(name: str) -> bool:
+    return not any("\ud800" <= character <= "\udfff" for character in name)
 
 
 def _recognise_format(source: Source) -> str:

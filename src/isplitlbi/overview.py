@@ -61,7 +61,8 @@ class Overview:
         digest = sha256()
         for ids in (self.users, self.items):
             digest.update(json.dumps(ids.tolist()).encode())
-        digest.update(self.digest.astype("<u8").tobytes())
+        for counts in (self.digest, self.votes_per_user, np.array([self.n_ties])):
+            digest.update(counts.astype("<u8").tobytes())
         return digest.hexdigest()
 
     def __str__(self) -> str:
@@ -79,7 +80,7 @@ def digest_of(votes: Comparisons, first_user: int = 0) -> Words:
     if votes.weight is not None:
         columns.append(votes.weight.view(np.int64))
     if votes.group is not None:
-        # By the user's own groups: which votes stay together, whatever the groups are called.
+        # By the place among the user's own groups: that is known without those of other users.
         group = votes.numbered_groups
         first_group = np.full(votes.n_users, len(votes))
         np.minimum.at(first_group, votes.user, group)

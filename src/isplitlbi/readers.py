@@ -7,6 +7,7 @@ of a folder.
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -31,6 +32,15 @@ from isplitlbi.vocabulary import InvalidRows, InvalidVotes, counted, show
 __all__ = ["FORMATS", "Parts", "Reading", "read_pairs", "read_votes"]
 
 IDS = ("user", "left", "right", "group", "item3", "item4", "item5")
+
+
+class NoVotes(InvalidVotes):
+    """A file without a single vote, and the notes on what was in it."""
+
+    def __init__(self, source: str, notes: tuple[str, ...]) -> None:
+        why = f"no votes are left. {' '.join(notes)}" if notes else "there are no votes in it."
+        super().__init__(f"{source}: {why}")
+        self.notes = notes or ("There are no votes in it.",)
 
 
 class Reading(NamedTuple):
@@ -103,8 +113,7 @@ def read_votes(
     dropping = Dropping(drop_invalid, notes, "pairs" if expanded else "rows")
     while True:
         if frame.is_empty():
-            why = f"no votes are left. {' '.join(notes)}" if notes else "there are no votes in it."
-            raise InvalidVotes(f"{name}: {why}")
+            raise NoVotes(name, tuple(dict.fromkeys(notes)))
         try:
             series = frame.drop("row", "outcome", strict=False).to_dict()
             series["winner"] = read_outcomes(frame, layout, names, asked_labels, name)
@@ -154,7 +163,7 @@ class Parts:
 
     Every file is a part, unless its name begins with a dot or an underscore, as those do that
     other programs leave beside their output. Parts are of one layout; the same id in two of them is
-    the same user or item.
+    the same user or item. A part without any vote is passed over, with a note.
     """
 
     folder: Path
@@ -165,6 +174,8 @@ class Parts:
     def of(cls, folder: str | Path, **options: Any) -> Self:
         """Find the parts in a folder; the options are those of `read_votes`."""
         place = Path(folder).absolute()
+        if not str(folder):
+            raise InvalidVotes("the name of the folder of votes is empty.")
         if not place.is_dir():
             raise InvalidVotes(f"{folder}: there is no such folder.")
         found = sorted(file for file in place.iterdir() if file.name[0] not in "._")
@@ -178,32 +189,57 @@ class Parts:
 
     def read(self) -> Reading:
         """Read all parts, one after another, into one set of votes."""
-        found = [read_votes(file, **self.options) for file in self.files]
+        found = [read_part(file, self.options) for file in self.files]
+        notes = self.agree([described(part) for part in found])
+        there = [part for part in found if isinstance(part, Reading)]
+        votes = Comparisons.joined(*(part.votes for part in there))
+        return Reading(votes, there[0].preset, notes)
+
+    def agree(self, descriptions: Sequence[Described]) -> tuple[str, ...]:
+        """Refuse parts that do not go together; return the notes on all of them.
+
+        Parts of different kinds would lose votes, or weigh them by different scales.
+        """
         names = [file.name for file in self.files]
-        refuse_unlike(names, [kind_of(reading) for reading in found])
-        votes = Comparisons.joined(*(reading.votes for reading in found))
-        return Reading(votes, found[0].preset, gathered(names, [each.notes for each in found]))
+        kinds = {n: each.kind for n, each in zip(names, descriptions, strict=True) if each.kind}
+        if not kinds:
+            raise InvalidVotes(f"{self.folder}: there are no votes in any of its files.")
+        first = next(iter(kinds))
+        for name, kind in kinds.items():
+            if kind != kinds[first]:
+                raise InvalidVotes(
+                    f"{name}: it has {kind}, and {first} has {kinds[first]}. Give all parts the "
+                    "same columns."
+                )
+        return gathered(names, [each.notes for each in descriptions])
 
 
-def kind_of(reading: Reading) -> str:
-    """Say in words what all parts must have in common."""
-    votes = reading.votes
-    columns = {"weights": votes.weight, "groups": votes.group}
+class Described(NamedTuple):
+    """What is to be known of a part beside the others."""
+
+    kind: str  # in words, what all parts must have in common; empty where there are no votes
+    notes: tuple[str, ...]
+
+
+def read_part(file: Path, options: Mapping[str, Any]) -> Reading | Described:
+    """Read one part; where there is no vote in it, there is only what to say of that."""
+    try:
+        return read_votes(file, **options)
+    except NoVotes as nothing:
+        return Described("", nothing.notes)
+
+
+def described(part: Reading | Described) -> Described:
+    """Describe a part."""
+    if isinstance(part, Described):
+        return part
+    columns = {"weights": part.votes.weight, "groups": part.votes.group}
     there = [name for name, column in columns.items() if column is not None]
-    return f"the layout {reading.preset}, {' and '.join(there) or 'no weights or groups'}"
+    kind = f"the layout {part.preset}, {' and '.join(there) or 'no weights or groups'}"
+    return Described(kind, part.notes)
 
 
-def refuse_unlike(names: Sequence[str], kinds: Sequence[str]) -> None:
-    """Refuse parts of different kinds: votes would be lost, or weighed by different scales."""
-    for name, kind in zip(names, kinds, strict=True):
-        if kind != kinds[0]:
-            raise InvalidVotes(
-                f"{name}: it has {kind}, and {names[0]} has {kinds[0]}. Give all parts the same "
-                "columns."
-            )
-
-
-_COUNT = re.compile(r"([\d,]+) ([\w-]+?)s? (.*)", re.DOTALL)
+_COUNT = re.compile(r"([\d,]+) (.+?)s? ((?:dropped|counted).*)", re.DOTALL)
 
 
 def gathered(names: Sequence[str], notes: Sequence[Sequence[str]]) -> tuple[str, ...]:
@@ -244,3 +280,7 @@ def _take(table: Table, names: Mapping[str, str], source: str) -> pl.DataFrame:
             )
         taken[role] = column.alias(role)
     return pl.DataFrame(taken)
+
+
+# What `Parts` may be read with.
+OPTIONS = tuple(inspect.signature(read_votes).parameters)[1:]

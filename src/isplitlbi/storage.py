@@ -21,6 +21,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
 
 import isplitlbi
 from isplitlbi.abnormal import Abnormality
@@ -29,7 +31,7 @@ from isplitlbi.estimators import SOLVERS, ISplitLBI
 from isplitlbi.links import LINKS, link_named
 from isplitlbi.overview import Overview
 from isplitlbi.path import MOST_SNAPSHOTS, RegularizationPath, UnreadablePath, spread_out
-from isplitlbi.readers import Parts
+from isplitlbi.readers import OPTIONS, Parts
 from isplitlbi.selection import ESTIMATES, SCORINGS, Curves, Selection
 from isplitlbi.solvers import Dynamics, Scheme
 from isplitlbi.tables import ranking_table, users_table
@@ -64,6 +66,7 @@ def refuse_existing(folder: Path, *, force: bool = False) -> None:
 
 def save_model(model: ISplitLBI, folder: str | Path, *, force: bool = False) -> None:
     """Write a fitted model; an existing one is replaced only by ``force``."""
+    check_is_fitted(model)
     if type(model) is not ISplitLBI:
         raise ValueError(f"only ISplitLBI can be stored, not {type(model).__name__}.")
     _refuse_some_of_the_votes(model._votes)
@@ -75,7 +78,10 @@ def save_model(model: ISplitLBI, folder: str | Path, *, force: bool = False) -> 
     replaced = target.with_name(f".{target.name}.{os.getpid()}.old")
     try:
         unfinished.mkdir()
-        (unfinished / "model.json").write_text(described + "\n", encoding="utf-8")
+        # A file's name may be no text; it comes back as it was.
+        (unfinished / "model.json").write_text(
+            described + "\n", encoding="utf-8", errors="surrogateescape"
+        )
         ranking_table(model).write_csv(unfinished / "consensus.csv")
         users_table(model).write_csv(unfinished / "users.csv")
         np.savez(unfinished / "votes.npz", allow_pickle=False, **_arrays(model))
@@ -212,16 +218,19 @@ def _refuse_some_of_the_votes(votes: Comparisons | Parts) -> None:
 def _arrays(model: ISplitLBI) -> dict[str, Any]:
     """Return the votes as plain arrays; ids, which may be of any length, as the bytes of JSON."""
     overview, votes = model.overview_, model._votes
-    arrays: dict[str, Any] = {
-        name: np.frombuffer(json.dumps(getattr(overview, name).tolist()).encode(), dtype=np.uint8)
-        for name in _IDS
-    }
+    arrays: dict[str, Any] = {name: _bytes_of(getattr(overview, name)) for name in _IDS}
     if isinstance(votes, Parts):
         return arrays | {name: getattr(overview, name) for name in _COUNTS}
     for name in (*_COLUMNS, *_OPTIONAL):
         if getattr(votes, name) is not None:
             arrays[name] = getattr(votes, name)
+    if votes.groups is not None:
+        arrays["groups"] = _bytes_of(votes.groups)
     return arrays
+
+
+def _bytes_of(ids: NDArray[Any]) -> NDArray[np.uint8]:
+    return np.frombuffer(json.dumps(ids.tolist()).encode(), dtype=np.uint8)
 
 
 def _tested(model: ISplitLBI) -> dict[str, Any]:
@@ -247,7 +256,8 @@ def _curves(selection: Selection) -> dict[str, Any]:
 
 
 def _loaded(source: Path) -> ISplitLBI:
-    described = json.loads((source / "model.json").read_text(encoding="utf-8"))
+    text = (source / "model.json").read_text(encoding="utf-8", errors="surrogateescape")
+    described = json.loads(text)
     if described["format"] != FORMAT:
         raise UnreadableModel(f"{source}: this is not a model folder.")
     if described["version"] != FORMAT_VERSION:
@@ -261,12 +271,13 @@ def _loaded(source: Path) -> ISplitLBI:
     same_slots = path.slots.n_users == len(overview.users)
     if isinstance(votes, Comparisons):
         same_slots &= np.array_equal(path.slots.coordinate, votes.slots.coordinate)
-    if not (same_votes and same_slots):
+    chosen = described["chosen"]
+    same_fit = all(path.settings[name] == chosen[name] for name in ("nu", "kappa"))
+    if not (same_votes and same_slots and same_fit):
         raise UnreadableModel(f"{source}: its files do not belong together; fit the model again.")
     settings = dict(described["settings"])
     solver = dict(settings.pop("solver"))
     model = ISplitLBI(**settings, solver=SOLVERS[solver.pop("name")](**solver))
-    chosen = described["chosen"]
     selection = None
     if "selection" in described:
         selection = _selection(source, described["selection"], chosen["time"])
@@ -292,14 +303,18 @@ def _votes_of(
     """Return the votes, or the parts they are in, and their main figures."""
     with (source / "votes.npz").open("rb") as stream, np.load(stream) as content:
         arrays: dict[str, Any] = dict(content)
-    for name in _IDS:
+    for name in {*_IDS, "groups"} & arrays.keys():
         ids = json.loads(arrays[name].tobytes())
         arrays[name] = np.array(ids, dtype=object if isinstance(ids[0], str) else np.int64)
     if votes_in is None:
         votes = Comparisons(**arrays | {name: arrays.get(name) for name in _OPTIONAL})
         return votes, Overview.of(votes)
-    folder = Path(votes_in["folder"])
-    parts = Parts(folder, tuple(folder / name for name in votes_in["files"]), votes_in["options"])
+    folder, names, options = (votes_in[name] for name in ("folder", "files", "options"))
+    if not (isinstance(names, list) and names and set(options) <= set(OPTIONS)):
+        raise UnreadableModel(
+            f"{source}: where its votes are is not readable; fit the model again."
+        )
+    parts = Parts(Path(folder), tuple(Path(folder) / name for name in names), options)
     return parts, Overview(**arrays | {"n_ties": int(arrays["n_ties"])})
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import signal
 import threading
 import uuid
 from collections import Counter
@@ -20,9 +21,10 @@ from numpy.typing import NDArray
 import isplitlbi
 from isplitlbi.comparisons import Comparisons, InvalidVotes
 from isplitlbi.distributed.shard import Counted, Heard, Job, Piece, Shard, Stretch
+from isplitlbi.files import written_whole
 from isplitlbi.overview import Overview
 from isplitlbi.selection import PathFailed
-from isplitlbi.solvers import Progress
+from isplitlbi.solvers import Progress, Stopped, UnreadableCheckpoint
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -63,13 +65,12 @@ def client_of(scheduler: str | None = None, workers: int | None = None) -> Itera
             "a fit on a cluster needs dask; install it with: pip install 'isplitlbi[dask]'"
         ) from None
     if scheduler is None:
-        with (
-            LocalCluster(
+        with _deaf_to_interrupts():
+            local = LocalCluster(
                 n_workers=workers, threads_per_worker=1, dashboard_address="127.0.0.1:0",
                 silence_logs=logging.ERROR,
-            ) as cluster,
-            Client(cluster, direct_to_workers=True) as client,
-        ):  # fmt: skip
+            )  # fmt: skip
+        with local, Client(local, direct_to_workers=True) as client:
             yield client
         return
     try:
@@ -80,6 +81,19 @@ def client_of(scheduler: str | None = None, workers: int | None = None) -> Itera
         ) from None
     with connected as client:
         yield client
+
+
+@contextmanager
+def _deaf_to_interrupts() -> Iterator[None]:
+    """Start processes that a Ctrl-C in the terminal does not reach: they are closed in order."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 @dataclass
@@ -166,9 +180,10 @@ class Cluster:
         self.client, self.source, self.costs = client, source, Costs()
         self._n_shards = len(workers_of(client))
         if folder is not None and (folder / SHARDS).exists():
-            self._n_shards = int(json.loads((folder / SHARDS).read_text(encoding="utf-8")))
+            self._n_shards = _shards_in(folder)
         self.bounds = cut_evenly(source.votes_per_user, self._n_shards)
         self._lock, self._generation = threading.Lock(), 0
+        self._stopped = threading.Event()
         self._shards: list[_Placed] = []
         self._counted: list[Counted] = []
         self._place()
@@ -182,7 +197,8 @@ class Cluster:
 
     def remember_shards(self, folder: Path) -> None:
         """Note the number of shards where the checkpoints are: with another they are of no use."""
-        (folder / SHARDS).write_text(json.dumps(self._n_shards), encoding="utf-8")
+        with written_whole(folder / SHARDS) as unfinished:
+            unfinished.write_text(json.dumps(self._n_shards), encoding="utf-8")
 
     def __len__(self) -> int:
         return len(self.bounds) - 1
@@ -230,6 +246,10 @@ class Cluster:
 
         return self._insist(call)
 
+    def stop(self) -> None:
+        """Let all jobs end at their next round; nothing is done here any more."""
+        self._stopped.set()
+
     def _converse(
         self, shards: list[_Placed], job: Job, tell: Callable[[Progress], None] | None
     ) -> list[Any]:
@@ -262,6 +282,8 @@ class Cluster:
         heard = []
         for shard, future in zip(shards, asked, strict=True):
             while True:
+                if self._stopped.is_set():
+                    raise Stopped
                 try:
                     heard.append(future.result(timeout=PULSE))
                     break
@@ -362,6 +384,18 @@ class Cluster:
             number: _Placed(result_of(self.client, future, hosts[number]), hosts[number])
             for number, future in made.items()
         }
+
+
+def _shards_in(folder: Path) -> int:
+    try:
+        n_shards = int(json.loads((folder / SHARDS).read_text(encoding="utf-8")))
+    except (ValueError, TypeError):
+        n_shards = 0
+    if n_shards < 1:
+        raise UnreadableCheckpoint(
+            f"{folder / SHARDS}: this checkpoint is damaged; start the fit anew."
+        )
+    return n_shards
 
 
 def result_of(client: Client, future: Any, host: str | None = None) -> Any:

@@ -125,10 +125,16 @@ class Fit:
             losses, tables, weight = (sum(each[place] for each in found) for place in (1, 2, 3))
             return float(weight), HeldOut.scores_of(losses / weight, tables)
 
-        with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
+        pool = ThreadPoolExecutor(SIDE_BY_SIDE)
+        try:
             scored = list(
                 pool.map(scores_of, *zip(*product(range(len(grids)), folds), strict=True))
             )
+        except BaseException:
+            cluster.stop()  # the other path need not be followed to its end
+            raise
+        finally:
+            pool.shutdown(cancel_futures=True)
         curves = []
         for number, (dynamics, grid) in enumerate(zip(self.candidates, grids, strict=True)):
             weights, scores = zip(*scored[number * len(folds) :][: len(folds)], strict=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
+from itertools import compress, pairwise
 from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from isplitlbi.comparisons import InvalidVotes
 from isplitlbi.distributed.cluster import WorkersLost, is_loss, result_of
 from isplitlbi.distributed.shard import Piece
-from isplitlbi.readers import Parts, Reading, gathered, kind_of, read_votes, refuse_unlike
+from isplitlbi.readers import Described, Parts, Reading, described, read_part
 from isplitlbi.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ class VotesInParts:
     """Votes in the parts of a folder; unless ``again``, notes on them are told."""
 
     def __init__(self, client: Client, parts: Parts, again: bool = False) -> None:
-        self._client, self._parts = client, parts
+        self._client, self._parts, self._files = client, parts, parts.files
         self._read: list[Any] = []  # futures
         try:
             self._census = self._count(again)
@@ -47,16 +47,18 @@ class VotesInParts:
     def _count(self, again: bool) -> Census:
         """Let the workers read all parts; collect the ids that are in them."""
         client, parts = self._client, self._parts
-        described = [client.submit(_describe, part, pure=False) for part in self._readings()]
-        found = [result_of(client, each) for each in described]
-        for error in found:
+        found = [client.submit(_describe, part, pure=False) for part in self._readings()]
+        descriptions = [result_of(client, each) for each in found]
+        for error in descriptions:
             if isinstance(error, InvalidVotes):
                 raise error
-        kinds, notes = zip(*found, strict=True)
-        names = [file.name for file in parts.files]
-        refuse_unlike(names, kinds)
-        for note in () if again else gathered(names, notes):
+        notes = parts.agree(descriptions)
+        for note in () if again else notes:
             log.warning("%s", note)
+        # From here on, parts without votes need not be read.
+        has_votes = [bool(each.kind) for each in descriptions]
+        self._files = tuple(compress(parts.files, has_votes))
+        self._read = list(compress(self._read, has_votes))
         counts = [client.submit(Census.of, part, pure=False) for part in self._readings()]
         while len(counts) > 1:
             some = [counts[begin : begin + AT_ONCE] for begin in range(0, len(counts), AT_ONCE)]
@@ -100,7 +102,7 @@ class VotesInParts:
         if not self._read:
             self._read = [
                 self._client.submit(_read, file, self._parts.options, pure=False)
-                for file in self._parts.files
+                for file in self._files
             ]
         return self._read
 
@@ -133,11 +135,11 @@ class Census(NamedTuple):
 # --- on the workers -------------------------------------------------------------------------
 
 
-def _read(file: Path, options: Mapping[str, Any]) -> Reading | InvalidVotes:
+def _read(file: Path, options: Mapping[str, Any]) -> Reading | Described | InvalidVotes:
     """Read a part. An error is a result like another: Dask would print one that is raised."""
     try:
         file.stat()
-        return read_votes(file, **options)
+        return read_part(file, options)
     except InvalidVotes as error:
         return InvalidVotes(str(error))  # the plain kind, which travels
     except OSError as error:
@@ -147,19 +149,19 @@ def _read(file: Path, options: Mapping[str, Any]) -> Reading | InvalidVotes:
         )
 
 
-def _describe(part: Reading | InvalidVotes) -> tuple[str, tuple[str, ...]] | InvalidVotes:
-    return part if isinstance(part, InvalidVotes) else (kind_of(part), part.notes)
+def _describe(part: Reading | Described | InvalidVotes) -> Described | InvalidVotes:
+    return part if isinstance(part, InvalidVotes) else described(part)
 
 
 def _cut(
-    part: Reading | InvalidVotes,
+    part: Reading | Described | InvalidVotes,
     known: tuple[Vocabulary, Vocabulary],
     bounds: list[int],
     wanted: list[int],
 ) -> dict[int, Piece]:
     """Cut one part into the pieces of some shards, users and items by their place among all."""
-    if isinstance(part, InvalidVotes):  # it was readable before
-        raise part
+    if not isinstance(part, Reading):  # as it was before
+        raise InvalidVotes("the votes have changed during the fit; fit them again.")
     votes = part.votes.renumbered(*known)
     order = np.argsort(votes.user, kind="stable")
     cuts = list(pairwise(np.searchsorted(votes.user[order], bounds).tolist()))

@@ -34,7 +34,9 @@ class Piece(NamedTuple):
         """Take votes of users from a first one on."""
         group = None
         if votes.group is not None:
-            group = pl.Series(votes.group if votes.groups is None else votes.groups[votes.group])
+            names = votes.group if votes.groups is None else votes.groups[votes.group]
+            kind = pl.Int64 if names.dtype.kind == "i" else pl.String
+            group = pl.Series(names.tolist(), dtype=kind)
         user = votes.user - np.int32(first)
         return cls(user, votes.left, votes.right, votes.outcome, votes.weight, group)
 
@@ -164,7 +166,7 @@ class Talk(Reporter):
         total = self.told.get()
         if total is None:
             raise Stopped
-        return total
+        return total.copy()  # workers in one process are all given the same array
 
     def _say(self, what: str, value: Any) -> None:
         self._said.put(Heard(what, value, self._progress))
