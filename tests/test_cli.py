@@ -346,7 +346,7 @@ def test_force_replaces_a_model(votes_file, model_folder, tmp_path):
 def long_study(tmp_path_factory):
     """Votes that take seconds to fit."""
     file = tmp_path_factory.mktemp("long") / "votes.csv"
-    invoke("simulate", "-o", str(file), "--users", "400", "--items", "60", "--least", "100",
+    invoke("simulate", "-o", str(file), "--users", "200", "--items", "40", "--least", "100",
            "--most", "150")  # fmt: skip
     return file
 

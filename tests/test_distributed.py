@@ -1,5 +1,6 @@
 """The fit on a real cluster: a scheduler and workers in processes of their own, on loopback."""
 
+import asyncio
 import json
 import os
 import shutil
@@ -139,12 +140,12 @@ def two_workers(tmp_path_factory):
 
 
 def test_one_two_and_four_workers_fit_what_one_process_fits(tmp_path, study):
-    expected = settings().fit(study)
+    expected = settings(time=1.5).fit(study)
     with processes(tmp_path, 1) as (started, client):
         for n_workers, more in ((1, 0), (2, 1), (4, 2)):
             started.add(more)
             client.wait_for_workers(n_workers, timeout=60)
-            on_cluster = settings().fit(study, client=client)
+            on_cluster = settings(time=1.5).fit(study, client=client)
             assert_same_model(expected, on_cluster)
             costs = on_cluster.costs_
             assert costs.losses == 0
@@ -169,14 +170,6 @@ def test_a_path_of_which_few_snapshots_come_back_is_the_same(two_workers, study,
     np.testing.assert_allclose(there.entry_times_, here.entry_times_, atol=1e-8)
     np.testing.assert_allclose(there.parameters_.deviation, here.parameters_.deviation, atol=1e-8)
     assert there.left_consensus_ == here.left_consensus_
-
-
-def test_weights_and_groups_are_the_same_on_a_cluster(two_workers, study):
-    rng = np.random.default_rng(0)
-    names = study.users[study.user], study.items[study.left], study.items[study.right]
-    group = rng.integers(40, size=len(study))
-    votes = Comparisons.from_arrays(*names, study.outcome, rng.uniform(0.5, 2.0, len(study)), group)
-    assert_same_model(settings().fit(votes), settings().fit(votes, client=two_workers))
 
 
 # --- parts that the workers read ------------------------------------------------------------
@@ -541,6 +534,13 @@ def test_shards_deal_their_votes_to_the_folds_of_the_whole(rows, n_shards, group
     for mine, stretch, first, end in zip(shards, stretches, bounds[:-1], bounds[1:], strict=True):
         held = (ordered.user >= first) & (ordered.user < end)
         np.testing.assert_array_equal(mine.folds(2, stretch), whole[held])
+
+
+def test_a_message_to_a_job_that_was_closed_is_answered(study):
+    (mine, *_), _, _ = shards_of(study, 2)
+    mine.close("key")
+    for late in (mine.answer("key", np.zeros(1)), mine.begin("key", None)):
+        assert asyncio.run(late).what == "closed"
 
 
 def test_shards_that_would_go_different_ways_are_an_error():

@@ -54,9 +54,12 @@ class Counted(NamedTuple):
 class Heard(NamedTuple):
     """What a shard says: a sum to be added up, a result, or what went wrong."""
 
-    what: str  # "sum", "result" or "failed"
+    what: str  # "sum", "result", "failed" or "closed"
     value: Any
     progress: Progress
+
+
+CLOSED = Heard("closed", None, Progress(0.0, 0.0, 0))
 
 
 class Job(Protocol):
@@ -84,6 +87,7 @@ class Shard:
         )
         self.snapshots: dict[str, Floats] = {}
         self._talks: dict[str, Talk] = {}
+        self._closed: set[str] = set()
 
     def answers(self) -> bool:
         """Say that the shard is there."""
@@ -116,16 +120,22 @@ class Shard:
 
     async def begin(self, key: str, job: Job) -> Heard:
         """Begin a job, and return what it first has to say."""
+        if key in self._closed:
+            return CLOSED
         self._talks[key] = Talk(self, job)
         return await self._talks[key].listen()
 
     async def answer(self, key: str, total: Floats) -> Heard:
         """Give a job the total it waits for, and return what it says next."""
-        self._talks[key].told.put(total)
-        return await self._talks[key].listen()
+        talk = self._talks.get(key)
+        if talk is None:  # it was closed; messages may overtake each other
+            return CLOSED
+        talk.told.put(total)
+        return await talk.listen()
 
     def close(self, key: str) -> None:
         """Give up a job."""
+        self._closed.add(key)
         if key in self._talks:
             self._talks.pop(key).told.put(None)
 
