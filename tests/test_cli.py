@@ -354,7 +354,8 @@ def long_study(tmp_path_factory):
 def interrupted(signal_number, long_study, folder):
     """Start a long fit, wait for its first checkpoint, and send a signal."""
     process = subprocess.Popen(
-        command("fit", long_study, "-o", folder, "--quiet", "--checkpoint-seconds", "0.05"),
+        command("fit", long_study, "-o", folder, "--quiet", "--checkpoint-seconds", "0.05",
+                "--folds", "2"),
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
     unfinished = folder.with_name(f".{folder.name}.unfinished")
@@ -370,16 +371,17 @@ def test_a_killed_fit_goes_on_to_the_same_model(long_study, tmp_path):
     (_, errors), code = interrupted(signal.SIGKILL, long_study, tmp_path / "model")
     assert (errors, code) == ("", -signal.SIGKILL)
     assert [entry.name for entry in tmp_path.iterdir()] == [".model.unfinished"]
-    refused = run("fit", str(long_study), "-o", str(tmp_path / "model"))
+    fit = ("fit", str(long_study), "--folds", "2", "-o")
+    refused = run(*fit, str(tmp_path / "model"))
     assert refused.returncode == 2
     assert "was interrupted; go on with --resume" in refused.stderr
-    other = run("fit", str(long_study), "-o", str(tmp_path / "model"), "--resume", "--nu", "2")
+    other = run(*fit, str(tmp_path / "model"), "--resume", "--nu", "2")
     assert other.returncode == 2
     assert "belong to other votes or settings" in other.stderr
 
-    resumed = run("fit", str(long_study), "-o", str(tmp_path / "model"), "--resume", "--quiet")
+    resumed = run(*fit, str(tmp_path / "model"), "--resume", "--quiet")
     assert resumed.returncode == 0, resumed.stderr
-    whole = run("fit", str(long_study), "-o", str(tmp_path / "whole"), "--quiet")
+    whole = run(*fit, str(tmp_path / "whole"), "--quiet")
     assert whole.returncode == 0, whole.stderr
     assert content(tmp_path / "model") == content(tmp_path / "whole")
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["model", "whole"]
