@@ -26,7 +26,8 @@ demo: $(VENV)/.ready-report  ## simulate a study, fit it, print what was found, 
 	$(BIN)/isplitlbi demo --report demo-report.html --force
 
 test: $(VENV)/.ready-test browser  ## all tests with coverage, then the backend tests without compilation
-	$(BIN)/python -m pytest -n auto --maxprocesses $(MAX_PROCESSES) --cov --cov-report=term
+	$(BIN)/python -m pytest -n auto --maxprocesses $(MAX_PROCESSES) --dist loadfile \
+		--cov --cov-report=term
 	ISPLITLBI_BACKEND=numpy $(BIN)/python -m pytest -m backend -q \
 		-n auto --maxprocesses $(MAX_PROCESSES)
 
