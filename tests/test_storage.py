@@ -224,7 +224,9 @@ def test_a_file_is_no_model(tmp_path):
         load_model(tmp_path / "votes.csv")
 
 
-def test_files_of_another_model_do_not_fit(folder, tmp_path):
+@pytest.mark.parametrize("stored", ["folder", "of_parts"])
+def test_files_of_another_model_do_not_fit(stored, tmp_path, request):
+    folder = request.getfixturevalue(stored)
     save_model(fitted(random_votes(1)), tmp_path / "other")
     shutil.copy(tmp_path / "other" / "path.npz", folder / "path.npz")
     with pytest.raises(UnreadableModel, match="do not belong together"):
@@ -299,13 +301,6 @@ def without(folder, file, **changed):
 def test_a_damaged_model_of_parts_says_so(of_parts, spoil):
     spoil(of_parts)
     with pytest.raises(UnreadableModel, match=r"fit (it|the model) again"):
-        load_model(of_parts)
-
-
-def test_a_path_of_other_users_does_not_fit_a_model_of_parts(of_parts, tmp_path):
-    save_model(fitted(random_votes(1)), tmp_path / "other")
-    shutil.copy(tmp_path / "other" / "path.npz", of_parts / "path.npz")
-    with pytest.raises(UnreadableModel, match="do not belong together"):
         load_model(of_parts)
 
 
