@@ -27,7 +27,13 @@ from scipy.stats import kstest
 from sklearn.metrics import roc_auc_score
 
 from isplitlbi import ISplitLBI
-from isplitlbi.simulate import MALICIOUS_KINDS, Study, malicious_study, paper_study, simulate
+from isplitlbi.evaluation.simulate import (
+    MALICIOUS_KINDS,
+    Study,
+    malicious_study,
+    paper_study,
+    simulate,
+)
 
 FDR = 0.05
 NAMED = dict(

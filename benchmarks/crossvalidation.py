@@ -17,8 +17,8 @@ from time import perf_counter
 from data import NAMES, load
 
 from isplitlbi import ISplitLBI
-from isplitlbi.links import Logistic
-from isplitlbi.simulate import simulate
+from isplitlbi.evaluation.simulate import simulate
+from isplitlbi.model.links import Logistic
 from isplitlbi.solvers import Dynamics, Implicit, available_threads, default_times, follow
 
 LINK = Logistic()

@@ -16,9 +16,9 @@ from statistics import mean
 import numpy as np
 from data import NAMES, load
 
-from isplitlbi.estimators import ISplitLBI
-from isplitlbi.links import Logistic
-from isplitlbi.parameters import Parameters
+from isplitlbi.estimators.isplitlbi import ISplitLBI
+from isplitlbi.model.links import Logistic
+from isplitlbi.model.parameters import Parameters
 from isplitlbi.selection import score_votes
 from isplitlbi.solvers import fit_consensus
 

@@ -54,8 +54,8 @@ HERE = Path(__file__).resolve().parent
 sys.path = [folder for folder in sys.path if Path(folder).resolve() != HERE]
 
 from isplitlbi import Comparisons, ISplitLBI  # noqa: E402
-from isplitlbi.distributed import client_of  # noqa: E402
-from isplitlbi.simulate import simulate  # noqa: E402
+from isplitlbi.evaluation.simulate import simulate  # noqa: E402
+from isplitlbi.runtime.dask import client_of  # noqa: E402
 
 MOST_DIFFERENCE, MOST_RATIO, MOST_MEMORY, MOST_GROWTH = 1e-8, 1.3, 1000.0, 1.1
 SMALL = 100_000  # votes up to which all numbers of workers are tried

@@ -38,7 +38,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 
 from isplitlbi import Comparisons
-from isplitlbi.links import Logistic
+from isplitlbi.model.links import Logistic
 from isplitlbi.solvers import fit_consensus
 
 try:

@@ -28,7 +28,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 
-from isplitlbi.readers import read_votes
+from isplitlbi.data.readers import read_votes
 
 
 def main() -> int:

@@ -25,10 +25,10 @@ from scipy.stats import spearmanr
 from sklearn.metrics import roc_auc_score
 
 from isplitlbi import Comparisons, ISplitLBI, RegularizationPath
-from isplitlbi.links import Logistic
-from isplitlbi.parameters import Parameters
+from isplitlbi.evaluation.simulate import Study, paper_study, simulate
+from isplitlbi.model.links import Logistic
+from isplitlbi.model.parameters import Parameters
 from isplitlbi.selection import score_votes
-from isplitlbi.simulate import Study, paper_study, simulate
 from isplitlbi.solvers import Dynamics, Explicit, Progress, Reporter, fit_consensus, follow
 
 LEAST_AUC, LEAST_GAIN, LEAST_ON_FILE = 0.99, 0.03, 0.86  # AUC and gain are means over seeds

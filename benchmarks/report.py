@@ -29,8 +29,8 @@ from time import perf_counter
 from playwright.sync_api import Browser, sync_playwright
 
 from isplitlbi import ISplitLBI
-from isplitlbi.report import write_report
-from isplitlbi.simulate import simulate
+from isplitlbi.evaluation.simulate import simulate
+from isplitlbi.output.report import write_report
 
 STUDIES = {"500 x 300": (500, 300, (200, 400)), "20,000 x 100": (20_000, 100, (20, 40))}
 QUICK = {"50 x 20": (50, 20, (20, 40))}

@@ -31,9 +31,9 @@ from numpy.typing import NDArray
 
 from isplitlbi import Comparisons, RegularizationPath
 from isplitlbi.kernels import System
-from isplitlbi.links import Logistic
+from isplitlbi.model.links import Logistic
+from isplitlbi.runtime.blocks import Blocks, available_threads
 from isplitlbi.solvers import Dynamics, Implicit, default_times, follow
-from isplitlbi.solvers.blocks import Blocks, available_threads
 
 SIZES = (10_000, 100_000, 1_000_000, 10_000_000)
 N_ITEMS, VOTES_PER_USER, N_TIMES = 1000, 100, 5

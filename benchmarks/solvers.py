@@ -25,12 +25,12 @@ import numpy as np
 from data import load
 from scipy.stats import spearmanr
 
-from isplitlbi.comparisons import Comparisons
-from isplitlbi.estimators import ISplitLBI
+from isplitlbi.data.comparisons import Comparisons
+from isplitlbi.estimators.isplitlbi import ISplitLBI
+from isplitlbi.evaluation.simulate import simulate
 from isplitlbi.kernels import backend
-from isplitlbi.links import Logistic
+from isplitlbi.model.links import Logistic
 from isplitlbi.path import RegularizationPath
-from isplitlbi.simulate import simulate
 from isplitlbi.solvers import Dynamics, Explicit, Implicit, State, default_times, follow
 from isplitlbi.solvers.driver import Machine
 

@@ -1,11 +1,12 @@
-"""Draw the figures of images/: all that `isplitlbi.plots` has, of the study of `isplitlbi demo`."""
+"""Draw the figures of images/: all that `isplitlbi.output.plots` has, of the study of `isplitlbi demo`."""
 
 from pathlib import Path
 
 import matplotlib as mpl
 
-from isplitlbi import ISplitLBI, plots
-from isplitlbi.simulate import paper_study
+from isplitlbi import ISplitLBI
+from isplitlbi.evaluation.simulate import paper_study
+from isplitlbi.output import plots
 
 FOLDER = Path(__file__).parent / "images"
 

@@ -13,8 +13,8 @@ from PIL import Image
 from playwright.sync_api import Page, sync_playwright
 
 from isplitlbi import Comparisons, ISplitLBI
-from isplitlbi.report import write_report
-from isplitlbi.simulate import paper_study
+from isplitlbi.evaluation.simulate import paper_study
+from isplitlbi.output.report import write_report
 
 FOLDER = Path(__file__).parent / "images"
 SCREENS = {"desktop": (1200, 900), "phone": (390, 844)}

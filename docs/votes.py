@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from isplitlbi.simulate import simulate
+from isplitlbi.evaluation.simulate import simulate
 
 PEOPLE = [
     *("ada", "ben", "cleo", "dan", "eva", "finn", "gus", "hana", "ivo", "jon"),

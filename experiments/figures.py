@@ -9,9 +9,10 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.ticker import MaxNLocator
 
-from isplitlbi import ISplitLBI, plots
-from isplitlbi.evaluation import SIDES, Evaluation
-from isplitlbi.simulate import Study
+from isplitlbi import ISplitLBI
+from isplitlbi.evaluation.protocol import SIDES, Evaluation
+from isplitlbi.evaluation.simulate import Study
+from isplitlbi.output import plots
 
 mpl.use("agg")
 

@@ -28,10 +28,10 @@ import numpy as np
 import polars as pl
 
 from isplitlbi import Comparisons, ISplitLBI
-from isplitlbi.evaluation import METHODS, STATISTICS, Evaluation, Setting, evaluate
-from isplitlbi.metrics import confusion, macro_f1, micro_f1, paper_f1
+from isplitlbi.evaluation.protocol import METHODS, STATISTICS, Evaluation, Setting, evaluate
+from isplitlbi.evaluation.simulate import paper_study
+from isplitlbi.model.metrics import confusion, macro_f1, micro_f1, paper_f1
 from isplitlbi.selection import SCORINGS
-from isplitlbi.simulate import paper_study
 
 HERE = Path(__file__).resolve().parent
 
@@ -84,7 +84,7 @@ def run_study(run: Run, name: str) -> bool:
         votes = Comparisons.read(file, group=study.get("group"))
     elif name == "simulation":
         truth = paper_study(0)
-        votes, drawn = truth.votes, " Drawn by `isplitlbi.simulate.paper_study(0)`."
+        votes, drawn = truth.votes, " Drawn by `isplitlbi.evaluation.simulate.paper_study(0)`."
     else:
         return True
     protocol = run.protocol | {key: study[key] for key in ("min_votes",) if key in study}
@@ -130,7 +130,7 @@ def draw_figures(run: Run, name: str, votes: Comparisons, found: Evaluation) -> 
         true = set(study.votes.users[study.truth.abnormal].tolist())
         both = len(true & set(model.abnormal_users_))
         text += [
-            "A study drawn by `isplitlbi.simulate.paper_study(0)`, where the truth is known: "
+            "A study drawn by `isplitlbi.evaluation.simulate.paper_study(0)`, where the truth is known: "
             f"{len(model.abnormal_users_)} users are found to be abnormal, {len(true)} truly are, "
             f"{both} are both.\n",
             "![Supports and magnitudes, true and estimated](simulation-supports.png)\n",

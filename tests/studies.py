@@ -3,7 +3,7 @@
 import numpy as np
 
 from isplitlbi import Comparisons, ISplitLBI
-from isplitlbi.simulate import simulate
+from isplitlbi.evaluation.simulate import simulate
 
 
 def small_model():

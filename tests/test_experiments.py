@@ -9,8 +9,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from isplitlbi.simulate import simulate
-from isplitlbi.tables import WINNERS
+from isplitlbi.evaluation.simulate import simulate
+from isplitlbi.output.tables import WINNERS
 
 SCRIPT = Path(__file__).resolve().parents[1] / "experiments" / "paper.py"
 
@@ -76,7 +76,7 @@ def test_the_simulated_study_is_beside_the_published_figures(results):
     paper = [ours["isplitlbi"][f"paper_{which}_f1"]["median"] for which in ("micro", "macro")]
     assert f"| isplitlbi | {paper[0]:.3f} | {paper[1]:.3f} | 0.834 | 0.761 |" in text
     assert ours["isplitlbi"]["micro_f1"]["median"] > ours["margin-mle-bt"]["micro_f1"]["median"]
-    assert "drawn by `isplitlbi.simulate.paper_study(0)`" in text.lower()
+    assert "drawn by `isplitlbi.evaluation.simulate.paper_study(0)`" in text.lower()
 
 
 def test_rankings_are_kept_whole_where_there_are_any(results):

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from isplitlbi.comparisons import Slots
-from isplitlbi.path import FORMAT_VERSION, Ending, RegularizationPath, UnreadablePath, spread_out
+from isplitlbi.data.comparisons import Slots
+from isplitlbi.errors import UnreadablePath
+from isplitlbi.path import FORMAT_VERSION, Ending, RegularizationPath, spread_out
 
 ARRAYS = ("times", "consensus", "deviation", "sparse", "entry_times")
 

@@ -3,9 +3,11 @@
 import numpy as np
 import pytest
 
-from isplitlbi import Comparisons, comparisons
-from isplitlbi.links import Logistic, Probit
-from isplitlbi.solvers import fit_consensus, ridge
+from isplitlbi import Comparisons
+from isplitlbi.data import comparisons
+from isplitlbi.model.links import Logistic, Probit
+from isplitlbi.solvers import fit_consensus
+from isplitlbi.solvers import likelihood as ridge
 from votes import assert_same, random_votes
 
 

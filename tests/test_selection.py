@@ -10,22 +10,22 @@ from scipy.special import expit
 from sklearn.metrics import f1_score
 from sklearn.metrics import log_loss as sklearn_log_loss
 
-from isplitlbi.comparisons import Comparisons, InvalidVotes
-from isplitlbi.estimators import ISplitLBI
-from isplitlbi.links import Logistic, link_named
-from isplitlbi.parameters import Parameters
+from isplitlbi.data.comparisons import Comparisons
+from isplitlbi.errors import InvalidVotes, PathFailed
+from isplitlbi.estimators.isplitlbi import ISplitLBI
+from isplitlbi.evaluation.simulate import simulate
+from isplitlbi.model.links import Logistic, link_named
+from isplitlbi.model.parameters import Parameters
 from isplitlbi.path import Ending
 from isplitlbi.selection import (
     ESTIMATES,
     RULES,
     SCORINGS,
     Curves,
-    PathFailed,
     held_out_parts,
     score_votes,
     select,
 )
-from isplitlbi.simulate import simulate
 from isplitlbi.solvers import Dynamics, Explicit, Implicit, Reporter, State, follow
 from isplitlbi.solvers.driver import Stopped
 from votes import as_tuples, multiset

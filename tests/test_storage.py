@@ -10,14 +10,19 @@ import pytest
 from sklearn.exceptions import NotFittedError
 
 from isplitlbi import ISplitLBI, storage
-from isplitlbi.links import Logistic
-from isplitlbi.overview import Overview
-from isplitlbi.path import UnreadablePath
-from isplitlbi.readers import Parts
-from isplitlbi.simulate import simulate
+from isplitlbi.data.readers import Parts
+from isplitlbi.data.summary import Overview
+from isplitlbi.errors import PlaceTaken, UnreadableModel, UnreadablePath
+from isplitlbi.evaluation.simulate import simulate
+from isplitlbi.model.links import Logistic
+from isplitlbi.output.tables import (
+    predictions_table,
+    ranking_table,
+    recommendations_table,
+    users_table,
+)
 from isplitlbi.solvers import Explicit
-from isplitlbi.storage import ModelExists, UnreadableModel, load_model, save_model
-from isplitlbi.tables import predictions_table, ranking_table, recommendations_table, users_table
+from isplitlbi.storage import load_model, save_model
 from votes import random_votes
 
 VOTES = simulate(n_users=8, n_items=5, votes_per_user=(20, 30), random_state=3).votes
@@ -115,7 +120,7 @@ def test_of_a_large_path_only_the_chosen_time_is_stored(tmp_path, model, monkeyp
 
 def test_an_existing_folder_is_refused_and_left_alone(folder, model):
     before = (folder / "model.json").read_bytes()
-    with pytest.raises(ModelExists, match="exists already; choose another name or use --force"):
+    with pytest.raises(PlaceTaken, match="exists already; choose another name or use --force"):
         save_model(model, folder)
     assert (folder / "model.json").read_bytes() == before
 
@@ -131,7 +136,7 @@ def test_force_replaces_a_model_as_a_whole(folder):
 def test_force_does_not_replace_what_is_no_model(tmp_path, model):
     (tmp_path / "thesis").mkdir()
     (tmp_path / "thesis" / "chapter.tex").write_text("...")
-    with pytest.raises(ModelExists, match="not a model folder, and is not replaced"):
+    with pytest.raises(PlaceTaken, match="not a model folder, and is not replaced"):
         save_model(model, tmp_path / "thesis", force=True)
     assert (tmp_path / "thesis" / "chapter.tex").read_text() == "..."
 

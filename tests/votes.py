@@ -6,7 +6,7 @@ from dataclasses import fields
 import numpy as np
 from hypothesis import strategies as st
 
-from isplitlbi.comparisons import Comparisons
+from isplitlbi.data.comparisons import Comparisons
 
 
 def random_votes(

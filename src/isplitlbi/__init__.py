@@ -14,18 +14,18 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from isplitlbi.comparisons import Comparisons as Comparisons
-    from isplitlbi.comparisons import InvalidVotes as InvalidVotes
-    from isplitlbi.estimators import ISplitLBI as ISplitLBI
+    from isplitlbi.data.comparisons import Comparisons as Comparisons
+    from isplitlbi.errors import InvalidVotes as InvalidVotes
+    from isplitlbi.estimators.isplitlbi import ISplitLBI as ISplitLBI
     from isplitlbi.path import RegularizationPath as RegularizationPath
 
 __version__ = "0.1.0"
 
 # Loaded on first use: importing scikit-learn or polars takes longer than answering --help.
 _HOMES = {
-    "Comparisons": "comparisons",
-    "InvalidVotes": "comparisons",
-    "ISplitLBI": "estimators",
+    "Comparisons": "data.comparisons",
+    "InvalidVotes": "errors",
+    "ISplitLBI": "estimators.isplitlbi",
     "RegularizationPath": "path",
 }
 

@@ -12,11 +12,11 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from isplitlbi.comparisons import Slots
+from isplitlbi.data.comparisons import Slots
+from isplitlbi.errors import UnreadablePath
 from isplitlbi.files import written_whole
-from isplitlbi.parameters import Parameters
-
-Floats = NDArray[np.float64]
+from isplitlbi.model.parameters import Parameters
+from isplitlbi.typing import Floats
 
 FORMAT = "isplitlbi regularization path"
 FORMAT_VERSION = 1
@@ -36,10 +36,6 @@ class Ending(Enum):
     NOT_FINITE = (
         "The path stopped because a value became infinite or undefined: use a smaller step_scale."
     )
-
-
-class UnreadablePath(ValueError):
-    """A file that does not hold a path; the message says why."""
 
 
 @dataclass(frozen=True)

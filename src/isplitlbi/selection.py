@@ -16,10 +16,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from isplitlbi import kernels
-from isplitlbi.comparisons import Comparisons, InvalidVotes
-from isplitlbi.links import Link
-from isplitlbi.metrics import decide, macro_f1, micro_f1, most_probable
-from isplitlbi.parameters import Parameters
+from isplitlbi.data.comparisons import Comparisons
+from isplitlbi.errors import InvalidVotes, PathFailed
+from isplitlbi.model.links import Link
+from isplitlbi.model.metrics import decide, macro_f1, micro_f1, most_probable
+from isplitlbi.model.parameters import Parameters
 from isplitlbi.path import Ending
 from isplitlbi.solvers import (
     Checkpoints,
@@ -31,8 +32,8 @@ from isplitlbi.solvers import (
     default_times,
     follow,
 )
+from isplitlbi.typing import Floats
 
-Floats = NDArray[np.float64]
 Rule = Literal["map", "threshold"]
 Scoring = Literal["log_loss", "micro_f1", "macro_f1"]
 Estimate = Literal["dense", "sparse"]
@@ -41,10 +42,6 @@ Estimate = Literal["dense", "sparse"]
 SCORINGS: dict[str, bool] = {"log_loss": False, "micro_f1": True, "macro_f1": True}
 ESTIMATES = ("dense", "sparse")
 RULES = ("map", "threshold")
-
-
-class PathFailed(RuntimeError):
-    """A path that did not reach its last time; the message says why and what to do."""
 
 
 @dataclass(frozen=True)

@@ -26,15 +26,16 @@ from sklearn.utils.validation import check_is_fitted
 
 import isplitlbi
 from isplitlbi.abnormal import Abnormality
-from isplitlbi.comparisons import Comparisons
-from isplitlbi.estimators import SOLVERS, ISplitLBI
-from isplitlbi.links import LINKS, link_named
-from isplitlbi.overview import Overview
-from isplitlbi.path import MOST_SNAPSHOTS, RegularizationPath, UnreadablePath, spread_out
-from isplitlbi.readers import OPTIONS, Parts
+from isplitlbi.data.comparisons import Comparisons
+from isplitlbi.data.readers import OPTIONS, Parts
+from isplitlbi.data.summary import Overview
+from isplitlbi.errors import PlaceTaken, UnreadableModel, UnreadablePath
+from isplitlbi.estimators.isplitlbi import SOLVERS, ISplitLBI
+from isplitlbi.model.links import LINKS, link_named
+from isplitlbi.output.tables import ranking_table, users_table
+from isplitlbi.path import MOST_SNAPSHOTS, RegularizationPath, spread_out
 from isplitlbi.selection import ESTIMATES, SCORINGS, Curves, Selection
 from isplitlbi.solvers import Dynamics, Scheme
-from isplitlbi.tables import ranking_table, users_table
 
 FORMAT, FORMAT_VERSION = "isplitlbi model", 3
 
@@ -46,22 +47,14 @@ _IDS, _COLUMNS, _OPTIONAL = (
 _COUNTS = ("votes_per_user", "n_ties", "digest")
 
 
-class UnreadableModel(ValueError):
-    """A folder that does not hold a model; the message says why."""
-
-
-class ModelExists(ValueError):
-    """A place that is taken; the message says how to take it."""
-
-
 def refuse_existing(folder: Path, *, force: bool = False) -> None:
     """Refuse to write a model where something is, unless forced, and then only over a model."""
     if not folder.exists() and not folder.is_symlink():
         return
     if not force:
-        raise ModelExists(f"{folder} exists already; choose another name or use --force.")
+        raise PlaceTaken(f"{folder} exists already; choose another name or use --force.")
     if not (folder / "model.json").is_file():
-        raise ModelExists(f"{folder} is not a model folder, and is not replaced even by --force.")
+        raise PlaceTaken(f"{folder} is not a model folder, and is not replaced even by --force.")
 
 
 def save_model(model: ISplitLBI, folder: str | Path, *, force: bool = False) -> None:

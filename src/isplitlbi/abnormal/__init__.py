@@ -15,13 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from isplitlbi.abnormal.ballots import TellingVote, find_telling_votes
-from isplitlbi.abnormal.effect import N_BOOTSTRAP, Effect, find_effect
-from isplitlbi.abnormal.flags import find_flags
+from isplitlbi.abnormal.expectation import TellingVote, find_telling_votes
+from isplitlbi.abnormal.influence import N_BOOTSTRAP, Effect, find_effect
 from isplitlbi.abnormal.kinds import KINDS, UNTRUSTWORTHY, find_kinds
-from isplitlbi.comparisons import Comparisons
-from isplitlbi.links import Link
+from isplitlbi.abnormal.tests import find_flags
+from isplitlbi.data.comparisons import Comparisons
+from isplitlbi.model.links import Link
 from isplitlbi.solvers import Share
+from isplitlbi.typing import Floats
 
 __all__ = [
     "KINDS",
@@ -36,8 +37,6 @@ __all__ = [
     "find_telling_votes",
     "joined",
 ]
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

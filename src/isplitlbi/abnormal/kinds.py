@@ -14,16 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
-from isplitlbi.abnormal.ballots import Ballots, Expectation
-from isplitlbi.comparisons import Comparisons
-from isplitlbi.links import Link
-from isplitlbi.metrics import most_probable
-from isplitlbi.parameters import Parameters
+from isplitlbi.abnormal.expectation import Ballots, Expectation
+from isplitlbi.data.comparisons import Comparisons
+from isplitlbi.model.links import Link
+from isplitlbi.model.metrics import most_probable
+from isplitlbi.model.parameters import Parameters
 from isplitlbi.selection import held_out_parts
 from isplitlbi.solvers import Dynamics, Share, fit_before_entries
-
-Floats = NDArray[np.float64]
-Flagged = NDArray[np.bool_]
+from isplitlbi.typing import Floats, Mask
 
 KINDS = (
     "reversed",
@@ -100,7 +98,7 @@ def find_kinds(
     votes: Comparisons,
     link: Link,
     consensus: Floats,
-    asked: Flagged,
+    asked: Mask,
     delta: float,
     seed: int = 0,
     share: Share | None = None,
@@ -139,7 +137,7 @@ def _best_explanations(
     expected: Expectation,
     link: Link,
     threshold: float,
-    asked: Flagged,
+    asked: Mask,
     delta: float,
     share: Share,
 ) -> tuple[Floats, Floats, Floats, list[str]]:
@@ -250,7 +248,7 @@ class _Taste(NamedTuple):
         votes: Comparisons,
         link: Link,
         consensus: Floats,
-        asked: Flagged,
+        asked: Mask,
         delta: float,
         seed: int,
         share: Share,

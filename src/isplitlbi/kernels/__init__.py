@@ -1,4 +1,4 @@
-"""The loops over votes, twice: readable in `plain` (NumPy), fast in `compiled` (numba).
+"""The loops over votes, twice: readable in `numpy_loops` (NumPy), fast in `numba_loops` (numba).
 
 Both modules hold the same functions with the same signatures; tests hold them equal. The compiled
 one is used unless ``ISPLITLBI_BACKEND=numpy`` is set. It is imported on first use, because
@@ -14,11 +14,10 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from isplitlbi.comparisons import Comparisons
+from isplitlbi.data.comparisons import Comparisons
+from isplitlbi.typing import Floats
 
-Floats = NDArray[np.float64]
-
-BACKENDS = {"numba": "compiled", "numpy": "plain"}
+BACKENDS = {"numba": "numba_loops", "numpy": "numpy_loops"}
 
 # How hard one step of the implicit scheme is worked at. The residual of a Newton system: late on
 # the path the consensus moves by the small difference of what its users pull, so that a rougher

@@ -4,8 +4,11 @@
 `ridge` fits what needs no path.
 """
 
-from isplitlbi.solvers.blocks import Exchange, available_threads
-from isplitlbi.solvers.checkpoint import Checkpoint, Checkpoints, UnreadableCheckpoint
+from isplitlbi.errors import UnreadableCheckpoint
+from isplitlbi.runtime.blocks import Exchange, available_threads
+from isplitlbi.runtime.share import Share
+from isplitlbi.solvers.before_entry import default_times, fit_before_entries, residuals, times_of
+from isplitlbi.solvers.checkpoints import Checkpoint, Checkpoints
 from isplitlbi.solvers.driver import (
     Dynamics,
     Progress,
@@ -17,9 +20,7 @@ from isplitlbi.solvers.driver import (
 )
 from isplitlbi.solvers.explicit import Explicit
 from isplitlbi.solvers.implicit import Implicit
-from isplitlbi.solvers.pilot import default_times, fit_before_entries, residuals, times_of
-from isplitlbi.solvers.ridge import bootstrap_consensus, fit_consensus, fit_each_user
-from isplitlbi.solvers.share import Share
+from isplitlbi.solvers.likelihood import bootstrap_consensus, fit_consensus, fit_each_user
 from isplitlbi.solvers.state import State
 
 __all__ = [

@@ -20,17 +20,16 @@ from threading import Lock
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from isplitlbi import kernels
-from isplitlbi.comparisons import Comparisons
-from isplitlbi.links import Link
+from isplitlbi.data.comparisons import Comparisons
+from isplitlbi.errors import UnreadableCheckpoint
+from isplitlbi.model.links import Link
 from isplitlbi.path import Ending, RegularizationPath
-from isplitlbi.solvers.blocks import Exchange, total
-from isplitlbi.solvers.checkpoint import Checkpoint, UnreadableCheckpoint
+from isplitlbi.runtime.blocks import Exchange, total
+from isplitlbi.solvers.checkpoints import Checkpoint
 from isplitlbi.solvers.state import State
-
-Floats = NDArray[np.float64]
+from isplitlbi.typing import Floats
 
 log = logging.getLogger("isplitlbi")
 

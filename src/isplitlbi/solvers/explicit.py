@@ -6,14 +6,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from isplitlbi.comparisons import Comparisons, Edges
-from isplitlbi.links import Link
+from isplitlbi.data.comparisons import Comparisons, Edges
+from isplitlbi.model.links import Link
 from isplitlbi.solvers.driver import Dynamics, Machine
 from isplitlbi.solvers.state import State
-
-Floats = NDArray[np.float64]
+from isplitlbi.typing import Floats
 
 
 @dataclass(frozen=True)

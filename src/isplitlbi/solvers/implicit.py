@@ -16,17 +16,15 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
-from isplitlbi.comparisons import Comparisons
+from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.kernels import Origin, System
-from isplitlbi.links import Link
-from isplitlbi.solvers.blocks import Blocks
+from isplitlbi.model.links import Link
+from isplitlbi.runtime.blocks import Blocks
 from isplitlbi.solvers.driver import Dynamics, Machine
 from isplitlbi.solvers.newton import bounded, minimise, relative
 from isplitlbi.solvers.state import Momentum, State
-
-Floats = NDArray[np.float64]
+from isplitlbi.typing import Floats
 
 FIRST_STEP = 1e-3  # of the first requested time
 SMALLEST_STEP = 1e-9  # of the time reached

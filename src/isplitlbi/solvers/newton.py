@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from isplitlbi.comparisons import Edges, Slots
+from isplitlbi.data.comparisons import Edges, Slots
 from isplitlbi.kernels import (
     CLOSE_CONSENSUS,
     CONJUGATE_ACCURACY,
@@ -23,10 +23,9 @@ from isplitlbi.kernels import (
     Origin,
     System,
 )
-from isplitlbi.links import Link
-from isplitlbi.solvers.blocks import Blocks
-
-Floats = NDArray[np.float64]
+from isplitlbi.model.links import Link
+from isplitlbi.runtime.blocks import Blocks
+from isplitlbi.typing import Floats
 
 
 def minimise(

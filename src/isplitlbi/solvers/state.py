@@ -7,11 +7,9 @@ from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-from isplitlbi.comparisons import Slots
-
-Floats = NDArray[np.float64]
+from isplitlbi.data.comparisons import Slots
+from isplitlbi.typing import Floats
 
 
 @dataclass(frozen=True)

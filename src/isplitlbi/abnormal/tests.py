@@ -1,0 +1,376 @@
+"""Who does not vote like the consensus, with an error rate that holds.
+
+For every user a score test of "votes like the consensus" against all ways of deviating at once: a
+sharper or blunter scale, a side that is preferred, another tie threshold, another taste. Its
+distribution is found by letting the consensus vote on that user's own pairs again and again, so
+that the p-value is as good for three votes as for three thousand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import gamma
+
+from isplitlbi.abnormal.expectation import Ballots, Expectation
+from isplitlbi.data.comparisons import Comparisons
+from isplitlbi.model.links import Link
+from isplitlbi.solvers import Share, fit_consensus
+from isplitlbi.typing import Floats, Places
+
+# The variance of deviations that the test looks for, in logits; of the slope, relative to it.
+DEVIATION_VARIANCE = 1.0
+
+# Users are drawn for in rounds, until this many draws were further out than the user's own votes,
+# or the user is flagged. That needs many draws, since every look is another chance; fewer where a
+# rough p-value says that there is no doubt.
+ROUNDS = (100, 200, 1_000, 10_000)
+LEAST_BEFORE_FLAG, LEAST_IF_CLEAR, CLEARLY = 1_000, 200, 1e-6
+ENOUGH_BEYOND = 10
+MOST_NUMBERS = 2**22  # random numbers at a time
+SAME = 1e-4  # statistics that differ by less, relative to their size, are taken for equal
+
+# The consensus is that of the users who are not clearly outside it: a p-value below this.
+OUTSIDE = 1e-3
+MOST_REFITS = 1
+
+# Pairs on which somebody has more votes than this are drawn as counts, others one by one.
+MANY_VOTES = 8
+
+
+class Flags(NamedTuple):
+    """The test of every user."""
+
+    consensus: Floats  # what they were compared with: the consensus of the others who agree
+    p_value: Floats  # nan for users without votes
+    q_value: Floats  # Benjamini-Hochberg
+    flagged: NDArray[np.bool_]
+    votes_needed: NDArray[np.int64]  # 0 where there are enough votes to be flagged at all
+
+
+def find_flags(
+    votes: Comparisons,
+    link: Link,
+    consensus: Floats,
+    *,
+    fdr: float = 0.05,
+    seed: int = 0,
+    n_threads: int = 1,
+    delta: float = 1e-3,
+    progress: Callable[[float], None] | None = None,
+    share: Share | None = None,
+) -> Flags:
+    """Test every user, and flag those below a false discovery rate.
+
+    Parameters
+    ----------
+    votes, link
+        The votes, and the link of the model.
+    consensus
+        A first consensus, such as the path's, which abnormal users do not pull much.
+    fdr
+        Expected share of users flagged wrongly among those flagged.
+    seed
+        Seed of the draws; every user has draws of their own.
+    n_threads
+        Threads; the result does not depend on them.
+    delta
+        Smallest tie threshold.
+    progress
+        Called now and then with the share of the work done.
+    share
+        Where these are some of the users only: how to learn of the others.
+    """
+    tell = progress or (lambda done: None)
+    share = share or Share.alone(votes)
+    mine = slice(share.first, share.first + votes.n_users)  # among all users
+    ballots = Ballots.of(votes)
+    voted = np.diff(ballots.start) > 0
+    consensus, tests, found = _consensus_of_those_who_agree(
+        votes, ballots, link, consensus, delta, tell, share, n_threads
+    )
+    beyond, drawn = np.zeros((2, votes.n_users), dtype=np.int64)
+    p_value = np.where(voted, 1.0, np.nan)
+    generators: dict[int, np.random.Generator] = {}  # of users who may be drawn for again
+    fate, place = np.random.default_rng(seed).random((2, share.n_users))[:, mine]
+
+    def draw(total: int, user: int) -> None:
+        """Draw up to that many times, or until enough draws were further out than the votes."""
+        rng = generators.pop(user, None) or np.random.default_rng([seed, share.first + user])
+        values = tests.revote(user).draw(total - drawn[user], rng)
+        statistic = float(found[user, 0])
+        # Draws that equal the votes themselves fall on either side by chance: with few votes they
+        # are many, and p-values would not be uniform otherwise.
+        is_tied = np.abs(values - statistic) <= SAME * max(statistic, 1.0)
+        is_beyond = np.where(is_tied, rng.random(len(values)) < fate[user], values > statistic)
+        count = beyond[user] + np.cumsum(is_beyond)
+        if count[-1] >= ENOUGH_BEYOND:  # the last that counts is the one that makes it enough
+            drawn[user] += np.searchsorted(count, ENOUGH_BEYOND) + 1
+            # So many draws or more are needed with a chance of enough / drawn (Besag and Clifford,
+            # 1991); anywhere between this and the next is as good, and makes p-values uniform.
+            p_value[user] = ENOUGH_BEYOND / (drawn[user] + place[user])
+        else:
+            drawn[user] = total
+            p_value[user] = (count[-1] + 1) / (total + 1)
+            generators[user] = rng
+        beyond[user] = min(count[-1], ENOUGH_BEYOND)
+
+    is_clear = _approximate_p(found) < CLEARLY
+    going = voted.copy()
+    for number, total in enumerate(ROUNDS):
+        tell(0.5 + 0.5 * number / len(ROUNDS))
+        _for_each(np.flatnonzero(going).tolist(), partial(draw, total), n_threads)
+        q_value = benjamini_hochberg(share.everybody(p_value))[mine]
+        settled = beyond >= ENOUGH_BEYOND
+        may_be_flagged = (total >= LEAST_BEFORE_FLAG) | (total >= LEAST_IF_CLEAR) & is_clear
+        settled |= may_be_flagged & (q_value <= fdr)
+        going = voted & ~settled
+        for user in generators.keys() - np.flatnonzero(going).tolist():
+            del generators[user]
+    tell(1.0)
+    flagged = voted & (q_value <= fdr)
+    n_flagged, n_voted = share.total(float(flagged.sum()), float(voted.sum()))
+    cut = fdr * max(n_flagged, 1.0) / max(n_voted, 1.0)
+    needed = _votes_needed(ballots, tests.expected.probability, cut)
+    # Chance may break a tie below any cut, but nobody is named by that alone.
+    return Flags(consensus, p_value, q_value, flagged & (needed == 0), needed)
+
+
+def benjamini_hochberg(p_value: Floats) -> Floats:
+    """Return q-values: the false discovery rate at which each would just be flagged."""
+    known = np.flatnonzero(~np.isnan(p_value))
+    order = known[np.argsort(p_value[known], kind="stable")]
+    q_value = np.full(len(p_value), np.nan)
+    scaled = p_value[order] * len(order) / np.arange(1, len(order) + 1)
+    q_value[order] = np.minimum.accumulate(scaled[::-1])[::-1].clip(max=1.0)
+    return q_value
+
+
+class _Directions(NamedTuple):
+    """How every user's deviations move the margin, ballot by ballot.
+
+    The first column is for the consensus margin itself (a sharper or blunter scale), the second
+    for a preferred side, and one for every item that the user compared.
+    """
+
+    left: Places  # per ballot, the column of its left item
+    right: Places
+    n_columns: Places  # per user
+
+    @classmethod
+    def of(cls, ballots: Ballots, votes: Comparisons) -> Self:
+        """Find the columns of all users."""
+        first_slot = votes.slots.start[ballots.user]
+        keys, stride = votes.slots.keys(votes.n_items + 1), np.int64(votes.n_items + 1)
+        left, right = (
+            np.searchsorted(keys, ballots.user * stride + item) - first_slot + 2
+            for item in (ballots.left, ballots.right)
+        )
+        # Without the threshold, with scale and side.
+        return cls(left, right, np.diff(votes.slots.start) + 1)
+
+    def of_user(self, user: int, ballots: slice, margin: Floats) -> Floats:
+        """Form the directions of one user: (n_ballots, n_columns)."""
+        direction = np.zeros((len(margin), self.n_columns[user]))
+        rows = np.arange(len(direction))
+        direction[:, 0] = margin
+        direction[:, 1] = 1.0
+        direction[rows, self.left[ballots]] = 1.0
+        direction[rows, self.right[ballots]] = -1.0
+        return direction
+
+
+class _Test(NamedTuple):
+    """The test of one user, in numbers."""
+
+    statistic: float
+    mean: float  # of the statistic, if the user votes like the consensus
+    variance: float
+
+
+class _Tests(NamedTuple):
+    """Everybody's test against one consensus.
+
+    Directions and matrices are far larger than the votes: a user's are formed whenever they are
+    needed, and not kept.
+    """
+
+    ballots: Ballots
+    expected: Expectation
+    directions: _Directions
+    scores: list[Floats]  # per ballot: by margin, by threshold
+    information: list[Floats]  # per ballot: of the margin, mixed, of the threshold
+
+    @classmethod
+    def of(cls, ballots: Ballots, expected: Expectation, directions: _Directions) -> Self:
+        """Prepare what takes one number per ballot."""
+        weight, foreseen = ballots.weight, ballots.n_votes[:, None] * expected.probability
+        by_margin, by_threshold = expected.by_margin, expected.by_threshold
+        scores = [weight * np.sum(ballots.counts * by, axis=1) for by in (by_margin, by_threshold)]
+        information = [
+            weight**2 * np.sum(foreseen * one * other, axis=1)
+            for one, other in (
+                (by_margin, by_margin), (by_margin, by_threshold), (by_threshold, by_threshold),
+            )
+        ]  # fmt: skip
+        return cls(ballots, expected, directions, scores, information)
+
+    def found(self, n_threads: int) -> Floats:
+        """Return the test of every user: (n_users, 3)."""
+        users = range(len(self.ballots.start) - 1)
+        tests = np.empty((len(users), len(_Test._fields)))
+
+        def test(user: int) -> None:
+            tests[user] = self.test(user)
+
+        _for_each(users, test, n_threads)
+        return tests
+
+    def test(self, user: int) -> _Test:
+        """Form a user's score statistic, weighted by curvature and prior."""
+        mine, direction, matrix = self._form(user)
+        inverse = np.linalg.inv(matrix)
+        by_margin, by_threshold = self.scores
+        score = np.append(by_margin[mine] @ direction, by_threshold[mine].sum())
+        # The share of the variance that votes explain, and the prior does not, is I - inverse / V.
+        size, trace = len(matrix), float(np.trace(inverse)) / DEVIATION_VARIANCE
+        squares = float(np.vdot(inverse, inverse)) / DEVIATION_VARIANCE**2
+        variance = 2.0 * (size - 2.0 * trace + squares)
+        return _Test(float(score @ inverse @ score), size - trace, variance)
+
+    def revote(self, user: int) -> _Revote:
+        """Prepare to let the consensus vote on the same pairs."""
+        mine, direction, matrix = self._form(user)
+        whiten = np.linalg.inv(np.linalg.cholesky(matrix))
+        weight = self.ballots.weight[mine, None]
+        by_margin, by_threshold = (
+            (weight * slope[mine])[:, :, None]
+            for slope in (self.expected.by_margin, self.expected.by_threshold)
+        )
+        push = by_margin * (direction @ whiten[:, :-1].T)[:, None]
+        push += by_threshold * whiten[:, -1]
+        n_votes = self.ballots.n_votes[mine]
+        # Single precision is enough to count, and twice as fast.
+        return _Revote(n_votes, self.expected.probability[mine], push.astype(np.float32))
+
+    def _form(self, user: int) -> tuple[slice, Floats, Floats]:
+        """Return a user's ballots, directions, and the matrix whose inverse is in the statistic."""
+        mine = slice(*self.ballots.start[user : user + 2])
+        direction = self.directions.of_user(user, mine, self.expected.margin[mine])
+        of_margin, mixed, of_threshold = (each[mine] for each in self.information)
+        matrix = np.empty((direction.shape[1] + 1, direction.shape[1] + 1))
+        matrix[:-1, :-1] = direction.T @ (of_margin[:, None] * direction)
+        matrix[-1, :-1] = matrix[:-1, -1] = mixed @ direction
+        matrix[-1, -1] = of_threshold.sum()
+        matrix.flat[:: len(matrix) + 1] += 1.0 / DEVIATION_VARIANCE
+        return mine, direction, matrix
+
+
+class _Revote(NamedTuple):
+    """The consensus in the place of one user."""
+
+    n_votes: NDArray[np.int64]  # per ballot
+    probability: Floats  # (n_ballots, 3)
+    push: NDArray[np.float32]  # (n_ballots, 3, n_directions) of one vote, on the whitened score
+
+    def draw(self, n_draws: int, rng: np.random.Generator) -> NDArray[np.float32]:
+        """Vote so often; return the statistics of those votes."""
+        many = self.n_votes > MANY_VOTES
+        single = np.repeat(np.flatnonzero(~many), self.n_votes[~many])
+        left, tie, right = np.moveaxis(self.push[single], 1, 0)
+        chance = np.cumsum(self.probability[single], axis=1, dtype=np.float32)
+        size = max(1, MOST_NUMBERS // max(len(single), 1))
+        found = []
+        for begun in range(0, n_draws, size):
+            some = min(size, n_draws - begun)
+            luck = rng.random((some, len(single)), dtype=np.float32)
+            whitened = left.sum(axis=0) + (luck > chance[:, 0]) @ (tie - left)
+            whitened += (luck > chance[:, 1]) @ (right - tie)
+            for ballot in np.flatnonzero(many):
+                counts = rng.multinomial(self.n_votes[ballot], self.probability[ballot], some)
+                whitened += counts.astype(np.float32) @ self.push[ballot]
+            found.append(np.einsum("ij,ij->i", whitened, whitened))
+        return np.concatenate(found)
+
+
+def _for_each(users: Iterable[int], work: Callable[[int], None], n_threads: int) -> None:
+    """Call for every user, on several threads."""
+    left = iter(list(users))  # each thread takes the next one
+
+    def take() -> None:
+        for user in left:
+            work(user)
+
+    with ThreadPoolExecutor(n_threads) as pool:
+        for thread in [pool.submit(take) for _ in range(n_threads)]:
+            thread.result()
+
+
+def _approximate_p(tests: Floats) -> Floats:
+    """Return p-values by gamma distributions with the first two moments; 1 for nobody's votes."""
+    statistic, mean, variance = tests.T
+    voted = (mean > 0) & (variance > 0)  # where nothing can surprise, both round to zero
+    scale = np.divide(variance, mean, out=np.ones_like(mean), where=voted)
+    shape = np.divide(mean, scale, out=np.ones_like(mean), where=voted)
+    return np.where(voted, gamma.sf(statistic, shape, scale=scale), 1.0)
+
+
+def _consensus_of_those_who_agree(
+    votes: Comparisons,
+    ballots: Ballots,
+    link: Link,
+    consensus: Floats,
+    delta: float,
+    tell: Callable[[float], None],
+    share: Share,
+    n_threads: int,
+) -> tuple[Floats, _Tests, Floats]:
+    """Fit the consensus without those who are clearly outside it, until they stay the same.
+
+    At least half of the users make the consensus, those who agree best. Returns it with everybody's
+    tests against it, and what they found.
+    """
+    voted = np.diff(ballots.start) > 0
+    directions = _Directions.of(ballots, votes)
+    spread = float(np.var(consensus[:-1]))
+    inside = np.zeros(share.n_users, dtype=np.bool_)
+    for refits in range(MOST_REFITS + 1):
+        tell(0.5 * refits / (MOST_REFITS + 1))
+        tests = _Tests.of(ballots, Expectation.of(ballots, consensus, link), directions)
+        found = tests.found(n_threads)
+        p_value = share.everybody(np.where(voted, _approximate_p(found), -1.0))
+        median = float(np.median(p_value[p_value >= 0.0]))
+        before, inside = inside, p_value >= min(OUTSIDE, median)
+        if refits == MOST_REFITS or np.array_equal(before, inside):
+            break
+        theirs = votes.subset(inside[share.first + votes.user])
+        refit = fit_consensus(theirs, link, delta, max(spread, 1.0), share.exchange)
+        # What they never compared stays where it was, beside what they did.
+        (seen,) = share.total(
+            np.bincount(np.append(theirs.left, theirs.right), minlength=votes.n_items)
+        )
+        unseen = seen == 0
+        if unseen.any():
+            shift = np.mean(refit[:-1][~unseen] - consensus[:-1][~unseen])
+            refit[:-1][unseen] = consensus[:-1][unseen] + shift
+        consensus = refit
+    return consensus, tests, found
+
+
+def _votes_needed(ballots: Ballots, probability: Floats, cut: float) -> NDArray[np.int64]:
+    """Return how many votes like theirs users need to be flagged at all; 0 where they have them.
+
+    However a user votes, those votes have some probability under the consensus; the p-value is at
+    least the smallest.
+    """
+    n_votes = ballots.n_votes.astype(np.float64)
+    surprise = np.asarray(-np.log(probability.min(axis=1)), dtype=np.float64)
+    most, votes = ballots.sum_by_user(n_votes * surprise), ballots.sum_by_user(n_votes)
+    enough = (most >= -np.log(cut)) | (votes == 0)
+    needed = -np.log(cut) * votes / np.where(enough, 1.0, most)
+    return np.where(enough, 0, np.ceil(needed)).astype(np.int64)

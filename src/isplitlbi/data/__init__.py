@@ -1,0 +1,1 @@
+"""What comes in: files, votes, and where the parameters of users lie."""

@@ -1,0 +1,358 @@
+"""Files to tables: the bytes of any common format, every column of use as it stands.
+
+What cannot be read, or is of another kind, is refused in a sentence that says what to do.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json
+import shlex
+import sys
+import zlib
+from collections.abc import Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from isplitlbi.data.vocabulary import counted
+from isplitlbi.errors import InvalidRows, InvalidVotes, Setting
+
+FORMATS = {
+    "csv": "text, fields separated by commas, names in the first line",
+    "tsv": "the same with tabs",
+    "parquet": "Apache Parquet",
+    "jsonl": "one JSON object a line, or an array of objects",
+}
+
+_EXPECTED = "CSV, TSV, Parquet or JSON lines, also with gzip"
+
+# What else people hand in, by the first bytes.
+_FOREIGN = {
+    b"\xff\xfe": "UTF-16 text",
+    b"\xfe\xff": "UTF-16 text",
+    b"PK\x03\x04": "a ZIP archive or an Excel workbook",
+    b"\xd0\xcf\x11\xe0": "an old Excel workbook",
+    b"\x28\xb5\x2f\xfd": "compressed with zstd",
+    b"\xfd7zXZ": "compressed with xz",
+    b"BZh": "compressed with bzip2",
+}
+
+
+class Table(NamedTuple):
+    """What stands in a file: columns that may be of use, and the names of all."""
+
+    frame: pl.DataFrame
+    columns: list[str]
+
+
+class Dropping(NamedTuple):
+    """What becomes of rows that cannot be used."""
+
+    allowed: bool
+    notes: list[str]
+    unit: str
+    offer: bool = True  # whether to tell of the option
+
+    def note_or_raise(self, error: InvalidRows, numbers: NDArray[np.int64] | None = None) -> None:
+        """Note that rows were dropped, or refuse them where that is not allowed."""
+        if not self.allowed:
+            remedy = error.remedy
+            if self.offer:
+                remedy += (", or drop such rows with ", Setting("drop_invalid", True))
+            raise InvalidRows.of(
+                error.source, error.rows, error.problem, *remedy, numbers=numbers
+            ) from None
+        dropped = counted(int(error.rows.sum()), self.unit.removesuffix("s"))
+        self.notes.append(f"{dropped} dropped: {error.problem}.")
+
+
+# --- bytes -----------------------------------------------------------------------------------
+
+HEAD = 2**16
+BLANK = b"\xef\xbb\xbf \t\r\n"
+
+
+class Source:
+    """What to call a source of votes, and its bytes, decompressed.
+
+    A plain file is not read as a whole before that is needed: polars reads it faster by itself.
+    """
+
+    def __init__(self, name: str, data: bytes | None = None, path: Path | None = None) -> None:
+        self.name, self.path, self._data = name, path, data
+        if path is None:
+            self.head, self.tail = self.data[:HEAD], self.data[-HEAD:]
+        else:
+            with path.open("rb") as file:
+                self.head = file.read(HEAD)
+                file.seek(max(path.stat().st_size - HEAD, 0))
+                self.tail = file.read(HEAD)
+
+    @classmethod
+    def of(cls, source: str | Path) -> Source:
+        """Open a file, or take what comes through standard input."""
+        if str(source) == "-":
+            found = cls("standard input", sys.stdin.buffer.read())
+        else:
+            path = Path(source)
+            try:
+                # What is no file, such as a named pipe, can be read only once; a file whose name
+                # is no text, only by bytes.
+                plain = path.is_file() and _is_text(path.name)
+                found = cls(path.name, *((None, path) if plain else (path.read_bytes(),)))
+            except FileNotFoundError:
+                raise InvalidVotes(f"{path}: there is no such file.") from None
+            except IsADirectoryError:
+                raise InvalidVotes(f"{path}: this is a folder; expected a file.") from None
+            except (OSError, ValueError) as error:
+                reason = getattr(error, "strerror", None) or error
+                raise InvalidVotes(f"{path}: it cannot be read ({reason}).") from None
+        if found.head[:2] == b"\x1f\x8b":
+            try:
+                found = cls(found.name, gzip.decompress(found.data))
+            except (OSError, EOFError, zlib.error):
+                raise InvalidVotes(
+                    f"{found.name}: the compressed file is broken off or damaged. Copy it anew."
+                ) from None
+        if not found.head.strip(BLANK) and not found.data.strip(BLANK):
+            raise InvalidVotes(f"{found.name}: the file is empty.")
+        return found
+
+    @property
+    def data(self) -> bytes:
+        """All bytes."""
+        if self._data is None:
+            assert self.path is not None
+            self._data = self.path.read_bytes()
+        return self._data
+
+    def trimmed(self) -> Source:
+        """Return the same text without a mark or empty lines at its ends, and one newline last."""
+        plain = not self.head.startswith((b"\xef\xbb\xbf", b"\n", b"\r"))
+        if plain and self.tail[-1:] == b"\n" and not self.tail.endswith((b"\n\n", b"\n\r\n")):
+            return self
+        return Source(self.name, self.data.removeprefix(b"\xef\xbb\xbf").strip(b"\r\n") + b"\n")
+
+
+def _is_text(name: str) -> bool:
+    return not any("\ud800" <= character <= "\udfff" for character in name)
+
+
+def _recognise_format(source: Source) -> str:
+    if source.head[:4] == b"PAR1":
+        return "parquet"
+    line = source.head.lstrip(BLANK).split(b"\n", 1)[0]
+    if line[:1] in (b"{", b"["):
+        return "jsonl"
+    has_tabs_by_name = source.name.lower().removesuffix(".gz").endswith((".tsv", ".tab"))
+    return "tsv" if b"\t" in line and (has_tabs_by_name or b"," not in line) else "csv"
+
+
+def read_table(
+    source: Source, format: str | None, known: frozenset[str], dropping: Dropping
+) -> Table:
+    """Read a file of one of `FORMATS`, recognised by default: the known columns at least."""
+    if format is not None and format not in FORMATS:
+        raise InvalidVotes(f"format {format!r} is not one of {', '.join(FORMATS)}.")
+    found = _recognise_format(source)
+    format = format or found
+    if "parquet" in (format, found) and format != found:
+        raise InvalidVotes(
+            f"{source.name}: this is {'' if found == 'parquet' else 'not '}a Parquet file. "
+            f"Say --input-format {found}, or leave the option out."
+        )
+    if format == "parquet":
+        return _read_parquet(source.data, source.name, known)
+    _refuse_foreign(source)
+    if format == "jsonl":
+        return _read_json(source.data, source.name, known)
+    return _read_text(source.trimmed(), "\t" if format == "tsv" else ",", dropping)
+
+
+# --- text ------------------------------------------------------------------------------------
+
+
+def _read_text(source: Source, separator: str, dropping: Dropping) -> Table:
+    name = source.name
+    columns = _header(source, separator)
+    reason = None
+    try:
+        text = source.path or source.data
+        frame = pl.read_csv(text, separator=separator, infer_schema=False, glob=False)
+    except pl.exceptions.PolarsError as error:
+        frame, reason = pl.DataFrame(schema=columns), _first_line(error)
+        _refuse_other_encodings(source.data, name)
+    # A row that is too short ends in nulls; a longer one is an error.
+    if reason or (frame.height and frame.to_series(-1).null_count()):
+        rows = _Rows.of(source.data, separator)
+        if rows.n_quotes % 2:
+            raise InvalidVotes(
+                f"{name}: a quotation mark is opened and never closed. Put a field with quotation "
+                "marks in quotation marks, and write each of those inside twice."
+            )
+        ragged = rows.n_fields[1:] != len(columns)
+        if ragged.any():
+            first = int(rows.n_fields[1:][ragged][0])
+            problem = f"{counted(first, 'field')} where the header has {len(columns)}"
+            remedy = "Put a field with separators, quotation marks or newlines in quotation marks"
+            dropping.note_or_raise(InvalidRows.of(name, ragged, problem, remedy))
+            rest = Source(name, rows.without(source.data, ragged))
+            return _read_text(rest.trimmed(), separator, dropping)
+    if reason or frame.width != len(columns):
+        raise InvalidVotes(
+            f"{name}: this is not a readable CSV or TSV file ({reason or 'unclear header'}). Put a "
+            "field with quotation marks in quotation marks, and write each of those inside twice."
+        )
+    frame.columns = columns
+    return Table(frame, columns)
+
+
+def _header(source: Source, separator: str) -> list[str]:
+    name = source.name
+    stream = source.path.open("rb") if source.path else io.BytesIO(source.data)
+    try:
+        with io.TextIOWrapper(stream, encoding="utf-8", newline="") as lines:
+            columns = next(csv.reader(lines, delimiter=separator, strict=True))
+    except UnicodeDecodeError:
+        _refuse_other_encodings(source.data, name)
+        raise
+    except (csv.Error, StopIteration) as error:
+        raise InvalidVotes(
+            f"{name}: its first line is not a readable header ({error}). "
+            "Give the names of the columns there."
+        ) from None
+    if len(columns) == 1 and (other := next((c for c in ";|\t" if c in columns[0]), None)):
+        raise InvalidVotes(
+            f"{name}: its fields are separated by {other!r}. Export it with commas or tabs."
+        )
+    if twice := [column for column in dict.fromkeys(columns) if columns.count(column) > 1]:
+        raise InvalidVotes(f"{name}: its header has {twice[0]!r} more than once. Rename one.")
+    return columns
+
+
+class _Rows(NamedTuple):
+    """Where the rows of a text lie, the header first, and how many fields each has."""
+
+    ends: NDArray[np.int64]
+    n_fields: NDArray[np.int64]
+    n_quotes: int
+
+    @classmethod
+    def of(cls, data: bytes, separator: str) -> _Rows:
+        characters = np.frombuffer(data, dtype=np.uint8)
+        quotes = np.flatnonzero(characters == ord('"'))
+        ends = np.flatnonzero(characters == ord("\n"))
+        ends = ends[np.searchsorted(quotes, ends) % 2 == 0]  # the others are inside of a field
+        separators = np.flatnonzero(characters == ord(separator))
+        separators = separators[np.searchsorted(quotes, separators) % 2 == 0]
+        n_fields = np.diff(np.searchsorted(separators, ends), prepend=0) + 1
+        return cls(ends, n_fields, len(quotes))
+
+    def without(self, data: bytes, dropped: NDArray[np.bool_]) -> bytes:
+        kept = np.repeat(np.append(True, ~dropped), np.diff(self.ends, prepend=-1))
+        return bytes(np.frombuffer(data, dtype=np.uint8)[: len(kept)][kept])
+
+
+def _refuse_foreign(source: Source) -> None:
+    """Refuse what is no text at all, or text of two bytes a character."""
+    name, head = source.name, source.head[:4096]
+    kind = next((kind for start, kind in _FOREIGN.items() if head.startswith(start)), None)
+    if kind is None and 0 in head:
+        every_other = max(head[::2].count(0), head[1::2].count(0)) > 0.4 * len(head[::2])
+        kind = (
+            "UTF-16 text"
+            if every_other and min(head[::2].count(0), head[1::2].count(0)) == 0
+            else "no text"
+        )
+    if kind is not None and kind.startswith("UTF-16"):
+        raise InvalidVotes(f"{name}: this is {kind}; expected UTF-8. {_convert('UTF-16', name)}")
+    if kind is not None:
+        raise InvalidVotes(f"{name}: this is {kind}; expected {_EXPECTED}.")
+
+
+def _refuse_other_encodings(data: bytes, name: str) -> None:
+    try:
+        data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        if any(byte < 32 and byte not in b"\t\n\r" for byte in data[:4096]):
+            raise InvalidVotes(f"{name}: this is no text; expected {_EXPECTED}.") from None
+        line = data.count(b"\n", 0, error.start) + 1
+        raise InvalidVotes(
+            f"{name}, line {line}: byte 0x{data[error.start]:02x} is not UTF-8; the file looks "
+            f"like Latin-1 (Windows-1252). {_convert('WINDOWS-1252', name)}"
+        ) from None
+
+
+def _convert(encoding: str, name: str) -> str:
+    file = "" if name == "standard input" else f" {shlex.quote(name)}"
+    return f"Convert it with: iconv -f {encoding} -t UTF-8{file}"
+
+
+# --- typed formats ---------------------------------------------------------------------------
+
+
+def _read_parquet(data: bytes, name: str, known: frozenset[str]) -> Table:
+    try:
+        columns = list(pl.read_parquet_schema(io.BytesIO(data)))
+        wanted = [column for column in columns if column in known]
+        return Table(pl.read_parquet(io.BytesIO(data), columns=wanted), columns)
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
+        raise InvalidVotes(
+            f"{name}: this is not a readable Parquet file ({_first_line(error)}). Write it anew."
+        ) from None
+
+
+def _read_json(data: bytes, name: str, known: frozenset[str]) -> Table:
+    """Read the columns that may be of use; the others are those of the first object."""
+    data = data.removeprefix(b"\xef\xbb\xbf").strip()
+    is_array = data[:1] == b"["
+    schema = dict.fromkeys(sorted(known), pl.String)
+    try:
+        if is_array:
+            frame = pl.read_json(data, schema=schema)
+        else:
+            frame = pl.read_ndjson(data, schema=schema)
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
+        _refuse_other_encodings(data, name)
+        if not is_array:
+            _refuse_first_bad_line(data, name)
+        raise InvalidVotes(f"{name}: this is not readable JSON ({_first_line(error)}).") from None
+    first = _first_object(data, is_array)
+    used = [column for column in schema if frame[column].null_count() < frame.height]
+    return Table(frame, list(dict.fromkeys([*first, *used])))
+
+
+def _first_object(data: bytes, is_array: bool) -> Iterable[str]:
+    head = data[1:].lstrip() if is_array else data
+    try:
+        found, _ = json.JSONDecoder().raw_decode(head[: 2**20].decode("utf-8", "ignore"))
+    except ValueError:
+        return []
+    return found if isinstance(found, dict) else []
+
+
+def _refuse_first_bad_line(data: bytes, name: str) -> None:
+    for number, line in enumerate(filter(None, map(bytes.strip, data.split(b"\n"))), start=1):
+        try:
+            is_object = isinstance(json.loads(line, parse_constant=_refuse_constant), dict)
+            reason = "" if is_object else " (but another value)"
+        except ValueError as error:
+            is_object, reason = False, f" ({error})"
+        if not is_object:
+            raise InvalidVotes(
+                f"{name}, row {number}: this is no JSON object{reason}. Write one object a line."
+            ) from None
+
+
+def _refuse_constant(word: str) -> None:
+    raise ValueError(f"{word} is not JSON")
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")

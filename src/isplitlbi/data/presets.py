@@ -1,0 +1,430 @@
+"""The layouts in which votes come, each a small declaration; a new one goes into `PRESETS`.
+
+Conventions
+-----------
+role       what a column is for: user, left, right, winner, weight, group, or a name that only the
+           layout's own ``pairs`` knows
+pairs      a table with a column per role becomes one with a row per vote. It may add
+           ``outcome``   1, 0 or -1 where the row says it without a word, null where it does not
+           ``row``       the number in the file of the row that a vote comes from
+All values are text, as it stands in the file.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from itertools import combinations
+
+import numpy as np
+import polars as pl
+
+from isplitlbi.data.comparisons import OUTCOMES, translate
+from isplitlbi.data.vocabulary import counted, show
+from isplitlbi.errors import InvalidRows, InvalidVotes
+
+ROLES = ("user", "left", "right", "winner", "weight", "group")  # those that people may name
+
+WEIGHT_AND_GROUP = {"weight": ("weight",), "group": ("group",)}
+
+
+def _as_they_are(table: pl.DataFrame) -> pl.DataFrame:
+    return table
+
+
+@dataclass(frozen=True)
+class Preset:
+    """One layout: its columns, its words for the outcomes, and how its rows become votes."""
+
+    name: str
+    about: str  # its columns in one line, for people
+    columns: Mapping[str, tuple[str, ...]]  # role: names it may have, the first found is used
+    optional: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: WEIGHT_AND_GROUP)
+    words: Mapping[str, str] = field(default_factory=dict)  # the winner's values
+    numbers: bool = False  # whether 1, 0 and -1 may stand for the words
+    both_bad: tuple[str, ...] = ()  # values that say: neither is good
+    pairs: Callable[[pl.DataFrame], pl.DataFrame] = _as_they_are
+    called: Mapping[str, str] = field(default_factory=dict)  # roles that are no column of the file
+    expected: str = ""  # what the winner must be, where that is no list of words
+
+    @property
+    def known(self) -> frozenset[str]:
+        """Every column that the layout may use."""
+        choices = [*self.columns.values(), *self.optional.values()]
+        return frozenset(name for names in choices for name in names)
+
+
+def _item_that_won(table: pl.DataFrame) -> pl.DataFrame:
+    won = pl.col("winner")
+    is_left, is_right = won == pl.col("left"), won == pl.col("right")
+    return table.with_columns(
+        outcome=pl.when(is_left).then(1).when(is_right).then(-1).cast(pl.Int8)
+    )
+
+
+def _left_won(table: pl.DataFrame) -> pl.DataFrame:
+    return table.with_columns(winner=pl.lit(""), outcome=pl.lit(1, dtype=pl.Int8))
+
+
+def _better_rank(table: pl.DataFrame) -> pl.DataFrame:
+    """Compare all systems of a row by their ranks; those of one row of many are one group."""
+    systems = [("left", "left_rank"), ("right", "right_rank")]
+    systems += [
+        (f"item{k}", f"rank{k}")
+        for k in range(3, 6)
+        if {f"item{k}", f"rank{k}"} <= {*table.columns}
+    ]
+    table = table.with_row_index("row", offset=1).with_columns(pl.col("row").cast(pl.Int64))
+    if len(systems) > 2 and "group" not in table.columns:
+        table = table.with_columns(group=pl.col("row").cast(pl.String))
+    kept = [name for name in ("row", "user", "weight", "group") if name in table.columns]
+    pairs = []
+    for (one, its_rank), (other, others_rank) in combinations(systems, 2):
+        first, second = (
+            pl.col(rank).cast(pl.Float64, strict=False) for rank in (its_rank, others_rank)
+        )
+        is_rank = [rank.is_not_null() & (rank >= 1) for rank in (first, second)]
+        pairs.append(
+            table.select(
+                *kept,
+                left=one,
+                right=other,
+                winner=pl.when(is_rank[0]).then(others_rank).otherwise(its_rank),
+                outcome=pl.when(is_rank[0] & is_rank[1])
+                .then((second - first).sign())
+                .cast(pl.Int8),
+            )
+        )
+    return pl.concat(pairs).sort("row", maintain_order=True)
+
+
+def _one_vote_per_count(table: pl.DataFrame) -> pl.DataFrame:
+    table = table.with_row_index("row", offset=1).with_columns(pl.col("row").cast(pl.Int64))
+    kept = [name for name in ("row", "user", "left", "right", "group") if name in table.columns]
+    votes = [
+        table.select(*kept, weight=name, winner=pl.lit(""), outcome=pl.lit(outcome, dtype=pl.Int8))
+        for name, outcome in (("left_wins", 1), ("right_wins", -1), ("ties", 0))
+        if name in table.columns
+    ]
+    counted = pl.col("weight").cast(pl.Float64, strict=False) != 0
+    return pl.concat(votes).filter(counted.fill_null(True)).sort("row", maintain_order=True)
+
+
+_LEFT_AND_RIGHT = {"left": ("left",), "right": ("right",)}
+_WORDS = {"left": "left", "right": "right", "tie": "tie"}
+_YES_AND_NO = {"1": "left", "0": "right"} | {
+    spelled: outcome
+    for word, outcome in (("true", "left"), ("false", "right"))
+    for spelled in (word, word.title(), word.upper())
+}
+
+_ALL = (
+    Preset(
+        "canonical", "user,left,right,winner (left, right, tie) or outcome (1, 0, -1)",
+        {"user": ("user",), **_LEFT_AND_RIGHT, "winner": ("winner", "outcome")},
+        words=_WORDS, numbers=True,
+    ),
+    Preset(
+        "evalica", "worker,left,right,winner (left, right, tie)",
+        {"user": ("worker",), **_LEFT_AND_RIGHT, "winner": ("winner",)},
+        words=_WORDS, numbers=True,
+    ),
+    Preset(
+        "crowd-kit", "worker or performer,left,right,label (the id of the item that won)",
+        {"user": ("worker", "performer"), **_LEFT_AND_RIGHT, "winner": ("label",)},
+        pairs=_item_that_won, expected="one of the two items",
+    ),
+    Preset(
+        "arena", "judge or user,model_a,model_b,winner (model_a, model_b, tie, tie (bothbad))",
+        {
+            "user": ("judge", "judge_hash", "user"), "left": ("model_a",), "right": ("model_b",),
+            "winner": ("winner",),
+        },
+        words={"model_a": "left", "model_b": "right", "tie": "tie"},
+        both_bad=("tie (bothbad)", "both_bad", "bothbad"),
+    ),
+    Preset(
+        "wmt", "judgeID,system1Id,system1rank,system2Id,system2rank, and up to system5 (low wins)",
+        {
+            "user": ("judgeID", "judgeId"),
+            "left": ("system1Id",), "left_rank": ("system1rank",),
+            "right": ("system2Id",), "right_rank": ("system2rank",),
+        },
+        {f"{role}{k}": (f"system{k}{name}",)
+            for k in range(3, 6) for role, name in (("item", "Id"), ("rank", "rank"))}
+        | {"weight": ("weight",), "group": ("group", "rankingID")},
+        pairs=_better_rank, called={"winner": "a rank"}, expected="a number from 1 on",
+    ),
+    Preset(
+        "alpaca-eval", "annotator,generator_1,generator_2 (or output_),preference (1, 2, 1.5)",
+        {
+            "user": ("annotator",), "left": ("generator_1", "output_1"),
+            "right": ("generator_2", "output_2"), "winner": ("preference",),
+        },
+        words={"1": "left", "2": "right", "1.5": "tie"},
+    ),
+    Preset(
+        "gavel", "Annotator ID,Winner ID,Loser ID",
+        {"user": ("Annotator ID",), "left": ("Winner ID",), "right": ("Loser ID",)},
+        pairs=_left_won,
+    ),
+    Preset(
+        "winner-loser", "user,winner,loser",
+        {"user": ("user",), "left": ("winner",), "right": ("loser",)},
+        pairs=_left_won,
+    ),
+    Preset(
+        "counts", "user,item1,item2,win1,win2 and, where there are ties, tied",
+        {
+            "user": ("user",), "left": ("item1",), "right": ("item2",),
+            "left_wins": ("win1",), "right_wins": ("win2",),
+        },
+        {"ties": ("tied",), "group": ("group",)},
+        pairs=_one_vote_per_count, called={"weight": "a count"},
+    ),
+    Preset(
+        "pwcmp", "observer,condition_A,condition_B,is_A_selected (1, 0)",
+        {
+            "user": ("observer",), "left": ("condition_A",),
+            "right": ("condition_B",), "winner": ("is_A_selected",),
+        },
+        words=_YES_AND_NO,
+    ),
+)  # fmt: skip
+
+PRESETS: dict[str, Preset] = {preset.name: preset for preset in _ALL}
+PRESETS["llmfao"] = PRESETS["evalica"]
+
+
+# --- which layout a table has ----------------------------------------------------------------
+
+
+def lay_out(
+    columns: list[str], asked: dict[str, str], preset: str | None, source: str, notes: list[str]
+) -> tuple[Preset, dict[str, str]]:
+    """Return the layout of a table and the column of every role."""
+    require(asked, columns, source)
+    if preset is not None:
+        if preset not in PRESETS:
+            raise InvalidVotes(f"preset {preset!r} is not one of {', '.join(PRESETS)}.")
+        layout = PRESETS[preset]
+    else:
+        layout = _recognise_layout(columns, asked, source)
+    roles = {**layout.columns, **layout.optional}
+    for role in asked:
+        if role not in roles:
+            raise InvalidVotes(
+                f"{source}: the layout {layout.name} ({layout.about}) has no column for the "
+                f"{role}. Leave out --{role}, or choose another layout with --preset."
+            )
+    names = {}
+    for role, choices in roles.items():
+        present = [choice for choice in choices if choice in columns]
+        if role in asked:
+            names[role] = asked[role]
+        elif present:
+            names[role] = present[0]
+            if len(present) > 1 and role in ("user", "winner"):
+                notes.append(
+                    f"The {role} is taken from {show(present[0])}, not from {show(present[1])}."
+                )
+    require(
+        {role: names.get(role, choices[0]) for role, choices in layout.columns.items()},
+        columns,
+        source,
+    )
+    return layout, names
+
+
+def _recognise_layout(columns: list[str], asked: dict[str, str], source: str) -> Preset:
+    layouts = {layout.name: layout for layout in PRESETS.values()}.values()
+    absent = {layout.name: _absent(layout, columns, asked) for layout in layouts}
+    fitting = [layout for layout in layouts if not absent[layout.name]]
+    if len(fitting) == 1 or (fitting and asked and fitting[0].name == "canonical"):
+        return fitting[0]
+    if fitting:
+        raise InvalidVotes(
+            f"{source}: its columns fit more than one layout: "
+            f"{', '.join(layout.name for layout in fitting)}. Choose one with --preset."
+        )
+    nearest = min(layouts, key=lambda layout: len(absent[layout.name]))
+    if len(absent[nearest.name]) == 1:
+        (role,) = absent[nearest.name]
+        require({role: nearest.columns[role][0]}, columns, source)
+    raise InvalidVotes(
+        f"{source}: its columns fit no layout known here; found: {_listed(columns)}. Say which is "
+        "which with --user, --left, --right and --winner."
+    )
+
+
+def _absent(layout: Preset, columns: list[str], asked: dict[str, str]) -> list[str]:
+    """Return the roles of a layout that no column has; all of them where it has not those asked."""
+    if not set(asked) <= {*layout.columns, *layout.optional}:
+        return [*layout.columns, "nothing"]
+    return [
+        role
+        for role, choices in layout.columns.items()
+        if role not in asked and not set(choices) & set(columns)
+    ]
+
+
+def require(names: Mapping[str, str], columns: list[str], source: str) -> None:
+    """Refuse a table without the column of some role."""
+    for role, name in names.items():
+        if name not in columns:
+            remedy = f"Name the right one with --{role}" if role in ROLES else "Add it"
+            raise InvalidVotes(
+                f"{source}: no column {name!r} for the {role.replace('_', ' ')}; "
+                f"found: {_listed(columns)}. {remedy}, or another layout with --preset."
+            )
+
+
+# --- outcomes --------------------------------------------------------------------------------
+
+
+def read_labels(labels: Mapping[str, str], source: str) -> dict[str, int]:
+    """Return the outcome that each label stands for."""
+    for word, target in labels.items():
+        if target not in OUTCOMES:
+            raise InvalidVotes(
+                f"{source}: the label {show(word)} is mapped to {target!r}, which is not one of "
+                f"{', '.join(OUTCOMES)}."
+            )
+    return {str(word): OUTCOMES[target] for word, target in labels.items()}
+
+
+def settle_both_bad(
+    frame: pl.DataFrame,
+    layout: Preset,
+    labels: Mapping[str, str],
+    both_bad: str,
+    notes: list[str],
+) -> pl.DataFrame:
+    """Drop votes that neither item is good, or leave them to count as ties; tell how many."""
+    words = [word for word in layout.both_bad if word not in labels]
+    said = frame["winner"].is_in(words).fill_null(False)
+    if not (n_said := int(said.sum())):
+        return frame
+    votes = counted(n_said, "both-bad vote")
+    if both_bad == "drop":
+        notes.append(f"{votes} dropped.")
+        rows = pl.Series("row", np.arange(1, frame.height + 1))
+        return frame.with_columns(rows).filter(~said)
+    notes.append(f"{votes} counted as {'a tie' if n_said == 1 else 'ties'}.")
+    return frame
+
+
+def read_outcomes(
+    frame: pl.DataFrame,
+    layout: Preset,
+    names: Mapping[str, str],
+    labels: Mapping[str, int],
+    source: str,
+) -> pl.Series:
+    """Return 1, 0 or -1 for every vote; what cannot be understood is an error."""
+    decided = frame["outcome"] if "outcome" in frame.columns else None
+    if decided is not None and not decided.null_count():
+        return decided
+    values, name = frame["winner"], names["winner"]
+    words = {word: OUTCOMES[target] for word, target in layout.words.items()}
+    words |= {**dict.fromkeys(layout.both_bad, 0), **labels}
+    outcome, known = _translate(values, words, decided)
+    if known is None:
+        return outcome
+    unknown = values.filter(~known & values.is_not_null() & (values != "")).unique(
+        maintain_order=True
+    )
+    numbers = _plain_numbers(unknown)
+    spelled = {text: words[plain] for text, plain in numbers.items() if plain in words}
+    undeclared = {text: plain for text, plain in numbers.items() if plain not in words}
+    if undeclared and layout.numbers and not values.is_in(list(OUTCOMES)).any():
+        _refuse_items(frame, known, names, source)
+        spelled |= _by_convention(undeclared, name, labels, source)
+    if spelled:
+        outcome, known = _translate(values, words | spelled, decided)
+    if known is None:
+        return outcome
+    missing = ~known & (values.is_null() | (values == ""))
+    if missing.any():
+        raise InvalidRows.of(source, missing, f"{name} is missing", "Fill it in or remove the row")
+    if layout.numbers:
+        _refuse_items(frame, known, names, source)
+    raise _unknown_words(values, known, name, layout, source)
+
+
+def _translate(
+    values: pl.Series, words: Mapping[str, int], decided: pl.Series | None
+) -> tuple[pl.Series, pl.Series | None]:
+    codes, known = translate(values, words)
+    outcome = pl.Series(codes)
+    if decided is None:
+        return outcome, known
+    known = decided.is_not_null() if known is None else known | decided.is_not_null()
+    return decided.fill_null(outcome), None if known.all() else known
+
+
+def _plain_numbers(texts: pl.Series) -> dict[str, str]:
+    """Return those texts that are numbers, each with its plainest spelling: 1.0 is 1."""
+    numbers = texts.cast(pl.Float64, strict=False)
+    is_number = numbers.is_finite().fill_null(False)
+    plain = [f"{number + 0.0:.12g}" for number in numbers.filter(is_number)]
+    return dict(zip(texts.filter(is_number), plain, strict=True))
+
+
+def _by_convention(
+    numbers: Mapping[str, str],
+    name: str,
+    labels: Mapping[str, int],
+    source: str,
+) -> dict[str, int]:
+    """Read 1, 0 and -1 as left, tie and right where they can mean nothing else."""
+    found = sorted(set(numbers.values()), key=float)
+    nothing_declared = not _plain_numbers(pl.Series(list(labels), dtype=pl.String))
+    if nothing_declared and "-1" in found:
+        meaning = {"1": 1, "0": 0, "-1": -1}
+        return {text: meaning[plain] for text, plain in numbers.items() if plain in meaning}
+    raise InvalidVotes(
+        f"{source}: {name} holds the numbers {_shortened(found)}, which can mean more than one "
+        f"thing. Declare each of them, for example with --label {found[0]}=right."
+    )
+
+
+def _refuse_items(
+    frame: pl.DataFrame, known: pl.Series, names: Mapping[str, str], source: str
+) -> None:
+    """Refuse a winner that is an item's id, where left or right was expected, with the remedy."""
+    rest = frame.filter(~known & frame["winner"].is_not_null() & (frame["winner"] != ""))
+    won = rest["winner"]
+    if len(rest) and ((won == rest["left"]) | (won == rest["right"])).all():
+        options = " ".join(f"--{role} {shlex.quote(names[role])}" for role in ("user", "winner"))
+        raise InvalidVotes(
+            f"{source}: {names['winner']} holds the ids of items, such as {show(won[0])}; expected "
+            f"left, right or tie. Read it with --preset crowd-kit {options}."
+        )
+
+
+def _unknown_words(
+    values: pl.Series, known: pl.Series, name: str, layout: Preset, source: str
+) -> InvalidRows:
+    found = values.filter(~known).unique(maintain_order=True)
+    expected = layout.expected or f"one of {', '.join([*layout.words, *layout.both_bad])}"
+    problem = f"{name} {show(found[0])} is not {expected}"
+    remedy, option = "Map it with", f"--label {shlex.quote(f'{found[0]}=tie')}"
+    if len(found) > 1:
+        others = counted(len(found) - 1, "other value")
+        problem += f", nor {'is' if len(found) == 2 else 'are'} {others}"
+        remedy = "Map each with --label, such as"
+    remedy = f"{remedy} {option}" if "winner" in layout.columns else "Correct it"
+    return InvalidRows.of(source, ~known, problem, remedy)
+
+
+def _shortened(words: list[str]) -> str:
+    *first, last = words[:3] + ([f"{len(words) - 3:,} more"] if len(words) > 3 else [])
+    return f"{', '.join(first)} and {last}" if first else last
+
+
+def _listed(columns: list[str]) -> str:
+    shown = [name if name.strip() == name != "" else repr(name) for name in columns[:20]]
+    more = [f"and {len(columns) - 20} more"] if len(columns) > 20 else []
+    return ", ".join(shown + more) or "no columns at all"

@@ -1,0 +1,101 @@
+"""What is known of votes without holding them: whose, about what, how many, and which."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isplitlbi.data.comparisons import Comparisons
+
+Words = NDArray[np.uint64]
+
+# Constants of SplitMix64, which turns numbers that are alike into numbers that are not.
+GOLDEN, MIX_ONE, MIX_TWO = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Overview:
+    """The main figures of some votes.
+
+    Attributes
+    ----------
+    users, items : arrays of ids, sorted
+    votes_per_user : (n_users,)
+    n_ties : int
+    digest : (2,)
+        Sums of one number per vote: those of parts add up to that of the whole.
+    """
+
+    users: NDArray[Any]
+    items: NDArray[Any]
+    votes_per_user: NDArray[np.int64]
+    n_ties: int
+    digest: Words
+
+    @classmethod
+    def of(cls, votes: Comparisons) -> Self:
+        """Look over votes that are at hand."""
+        return cls(
+            votes.users, votes.items, votes.votes_per_user, int(np.sum(votes.outcome == 0)),
+            digest_of(votes),
+        )  # fmt: skip
+
+    @property
+    def n_votes(self) -> int:
+        """Number of votes."""
+        return int(self.votes_per_user.sum())
+
+    @property
+    def tie_share(self) -> float:
+        """Share of ties."""
+        return self.n_ties / max(self.n_votes, 1)
+
+    @property
+    def fingerprint(self) -> str:
+        """A digest of votes and ids that does not depend on the order of the votes."""
+        digest = sha256()
+        for ids in (self.users, self.items):
+            digest.update(json.dumps(ids.tolist()).encode())
+        for counts in (self.digest, self.votes_per_user, np.array([self.n_ties])):
+            digest.update(counts.astype("<u8").tobytes())
+        return digest.hexdigest()
+
+    def __str__(self) -> str:
+        """Say what is in the votes."""
+        ties = f" ({self.tie_share:.1%} ties)".replace("%", " %") if self.n_votes else ""
+        return (
+            f"{self.n_votes:,} votes{ties} by {len(self.users):,} users on {len(self.items):,} "
+            "items"
+        )
+
+
+def digest_of(votes: Comparisons, first_user: int = 0) -> Words:
+    """Return sums of one number per vote, in which users are counted from the first one's index."""
+    columns: list[NDArray[Any]] = [votes.user + first_user, votes.left, votes.right, votes.outcome]
+    if votes.weight is not None:
+        columns.append(votes.weight.view(np.int64))
+    if votes.group is not None:
+        # By the place among the user's own groups: that is known without those of other users.
+        group = votes.numbered_groups
+        first_group = np.full(votes.n_users, len(votes))
+        np.minimum.at(first_group, votes.user, group)
+        columns.append(group - first_group[votes.user])
+    sums = np.empty(2, dtype=np.uint64)
+    for place in range(2):
+        mixed = np.full(len(votes), place, dtype=np.uint64)
+        for column in columns:
+            mixed = _mix(mixed ^ column.astype(np.int64).view(np.uint64))
+        sums[place] = mixed.sum(dtype=np.uint64)
+    return sums
+
+
+def _mix(words: Words) -> Words:
+    words = words + np.uint64(GOLDEN)
+    words = (words ^ (words >> np.uint64(30))) * np.uint64(MIX_ONE)
+    words = (words ^ (words >> np.uint64(27))) * np.uint64(MIX_TWO)
+    return words ^ (words >> np.uint64(31))

@@ -1,0 +1,1 @@
+"""What is wrong with these votes, and do individual rankings help."""

@@ -1,0 +1,45 @@
+"""One ranking for everybody: margin-based maximum likelihood (Xu et al., MM 2018)."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from isplitlbi.estimators.base import MarginClassifier, as_votes, check_choice
+from isplitlbi.model.links import Link, link_named
+from isplitlbi.model.parameters import Parameters
+from isplitlbi.selection import Rule
+from isplitlbi.solvers import fit_consensus
+
+
+class MarginMLE(MarginClassifier):
+    """One score per item and one tie threshold, by maximum likelihood, as if all users were one.
+
+    Parameters
+    ----------
+    link : {"logistic", "probit", "uniform"} or Link, default "logistic"
+        Bradley-Terry, Thurstone-Mosteller or uniform noise.
+    rule : {"map", "threshold"}, default "map"
+        Predict the most probable outcome, or a tie whenever the margin is within the threshold.
+    delta : float, default 1e-3
+        Smallest tie threshold.
+    """
+
+    def __init__(
+        self, link: str | Link = "logistic", rule: Rule = "map", delta: float = 1e-3
+    ) -> None:
+        self.link = link
+        self.rule = rule
+        self.delta = delta
+
+    def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
+        """Fit on `Comparisons`, or on pairs X with outcomes y."""
+        check_choice("rule", self.rule)
+        votes = as_votes(X, y, sample_weight)
+        self.link_ = link_named(self.link)
+        consensus = fit_consensus(votes, self.link_, self.delta)
+        nobody = np.zeros(len(votes.slots.coordinate))
+        self.parameters_ = Parameters(votes.slots, consensus, nobody)
+        return self._know(votes)

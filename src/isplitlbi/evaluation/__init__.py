@@ -1,0 +1,1 @@
+"""Simulated votes, and the paper's protocol on any votes."""

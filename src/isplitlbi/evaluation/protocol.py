@@ -1,0 +1,367 @@
+"""The paper's protocol on any votes: repeated splits, every method on the same ones, a verdict."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from time import perf_counter
+from typing import Any, NamedTuple
+
+import numpy as np
+import polars as pl
+from scipy.stats import t as student
+
+from isplitlbi.data.comparisons import Comparisons
+from isplitlbi.errors import InvalidVotes
+from isplitlbi.estimators import LBI, LEARNERS, AlphaCut, MarginMLE, PerUser
+from isplitlbi.estimators.base import MarginClassifier, VoteClassifier, check_choice
+from isplitlbi.estimators.isplitlbi import ISplitLBI
+from isplitlbi.model.metrics import (
+    confusion,
+    log_loss,
+    macro_f1,
+    micro_f1,
+    paper_f1,
+    precision,
+    recall,
+    reliability,
+)
+from isplitlbi.selection import SCORINGS, Rule, Scoring
+from isplitlbi.typing import Floats
+
+__all__ = ["DEFAULT_METHODS", "FAMILIES", "METHODS", "Evaluation", "evaluate", "methods_named"]
+
+
+SIDES = ("left", "tie", "right")
+METRICS = (
+    "micro_f1",
+    "macro_f1",
+    "log_loss",
+    *(f"{what}_{side}" for what in ("precision", "recall") for side in SIDES),
+    "paper_micro_f1",
+    "paper_macro_f1",
+    "seconds",
+)
+STATISTICS = ("min", "median", "max", "std")
+
+
+class Setting(NamedTuple):
+    """What a method is told about the evaluation."""
+
+    rule: Rule
+    scoring: Scoring
+    n_jobs: int | None
+    seed: int
+
+
+# Among these iSplit LBI and LBI choose by their inner folds, as the others choose their penalties.
+NUS, KAPPAS = (0.1, 0.3, 1.0), (10.0, 30.0, 100.0)
+
+LINKS = {"uniform": "uniform", "bt": "logistic", "tm": "probit"}
+
+
+def _margin_mle(link: str, setting: Setting) -> MarginMLE:
+    return MarginMLE(link, rule=setting.rule)
+
+
+def _isplitlbi(setting: Setting) -> ISplitLBI:
+    rule, scoring, n_jobs, seed = setting
+    return ISplitLBI(
+        nu=NUS, kappa=KAPPAS, rule=rule, scoring=scoring, n_jobs=n_jobs, random_state=seed
+    )
+
+
+def _lbi(setting: Setting) -> LBI:
+    rule, scoring, n_jobs, seed = setting
+    return LBI(kappa=KAPPAS, rule=rule, scoring=scoring, n_jobs=n_jobs, random_state=seed)
+
+
+def _alpha_cut(learner: str, setting: Setting) -> AlphaCut:
+    return AlphaCut(learner, n_jobs=setting.n_jobs, random_state=setting.seed)
+
+
+METHODS: dict[str, Callable[[Setting], VoteClassifier]] = {
+    "isplitlbi": _isplitlbi,
+    "lbi": _lbi,
+    "per-user": lambda setting: PerUser(rule=setting.rule, random_state=setting.seed),
+    **{f"margin-mle-{name}": partial(_margin_mle, link) for name, link in LINKS.items()},
+    **{f"alpha-cut-{learner}": partial(_alpha_cut, learner) for learner in LEARNERS},
+}
+FAMILIES: dict[str, tuple[str, ...]] = {
+    family: tuple(name for name in METHODS if name.startswith(family))
+    for family in ("margin-mle", "alpha-cut")
+} | {"all": tuple(METHODS)}
+DEFAULT_METHODS = ("isplitlbi", "lbi", "per-user", "margin-mle")
+
+# Whom iSplit LBI must beat to show that users differ: the same model with one ranking for all.
+COMMON = "margin-mle-bt"
+SIGNIFICANT = 0.05
+
+
+def methods_named(names: Iterable[str]) -> list[str]:
+    """Return the methods of some names and families, each once, in the order asked for."""
+    chosen: dict[str, None] = {}
+    for name in names:
+        if name not in FAMILIES and name not in METHODS:
+            known = [*METHODS, *FAMILIES]
+            near = difflib.get_close_matches(name, known, n=1, cutoff=0.0)[0]
+            raise ValueError(
+                f"there is no method {name!r}; the nearest is {near!r}, and all are: "
+                f"{', '.join(known)}."
+            )
+        chosen |= dict.fromkeys(FAMILIES.get(name, (name,)))
+    if not chosen:
+        raise ValueError("name at least one method.")
+    return list(chosen)
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """How well methods predicted held-out votes, over repeated splits."""
+
+    settings: dict[str, Any]
+    scores: pl.DataFrame  # method, repeat and every one of METRICS (null where there is none)
+    reliability: dict[str, Floats]  # per method with probabilities, see `metrics.reliability`
+
+    @property
+    def methods(self) -> list[str]:
+        """The methods, in the order asked for."""
+        return self.scores["method"].unique(maintain_order=True).to_list()
+
+    def of(self, method: str, metric: str) -> Floats:
+        """Return one number per repeat."""
+        rows = self.scores.filter(pl.col("method") == method)
+        return rows[metric].cast(pl.Float64).fill_null(np.nan).to_numpy()
+
+    def statistics(self, method: str, metric: str) -> dict[str, float | None]:
+        """Return minimum, median, maximum and standard deviation over the repeats."""
+        values = self.of(method, metric)
+        if np.isnan(values).any():
+            return dict.fromkeys(STATISTICS)
+        spread = float(np.std(values, ddof=1)) if len(values) > 1 else None
+        low, middle, high = (float(f(values)) for f in (np.min, np.median, np.max))
+        return dict(zip(STATISTICS, (low, middle, high, spread), strict=True))
+
+    def summary(self) -> pl.DataFrame:
+        """Return a row per method, with four columns per metric, such as micro_f1_median."""
+        rows = [
+            {"method": method}
+            | {
+                f"{metric}_{statistic}": value
+                for metric in METRICS
+                for statistic, value in self.statistics(method, metric).items()
+            }
+            for method in self.methods
+        ]
+        return pl.DataFrame(rows, infer_schema_length=None)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return all of it as plain values, for JSON."""
+        bins = ("predictions", "predicted", "happened")
+        return {
+            "settings": self.settings,
+            "verdict": self.verdict(),
+            "methods": [
+                {"name": method}
+                | {metric: self.statistics(method, metric) for metric in METRICS}
+                | {
+                    "reliability": [
+                        dict(zip(bins, (None if np.isnan(v) else v for v in row), strict=True))
+                        for row in self.reliability[method].tolist()
+                    ]
+                    if method in self.reliability
+                    else None
+                }
+                for method in self.methods
+            ],
+        }
+
+    def compare(self, one: str, other: str, metric: str = "micro_f1") -> tuple[float, float]:
+        """Return the mean difference of two methods over the repeats, and its p-value.
+
+        Repeats share votes, so that a plain paired test would see far too much. This is the
+        corrected one of Nadeau and Bengio (2003).
+        """
+        difference = self.of(one, metric) - self.of(other, metric)
+        mean, n = float(np.mean(difference)), len(difference)
+        if n < 2:
+            return mean, np.nan
+        share = self.settings["test_share"]
+        variance = float(np.var(difference, ddof=1)) * (1.0 / n + share / (1.0 - share))
+        if variance == 0.0:
+            return mean, float(mean == 0.0)
+        return mean, float(2.0 * student.sf(abs(mean) / np.sqrt(variance), n - 1))
+
+    def verdict(self) -> str:
+        """Say in a sentence whether individual rankings help, by how much, and how surely.
+
+        The figures in it are means over the repeats.
+        """
+        one, *others = sorted(
+            self.methods, key=lambda method: (method != "isplitlbi", -self._mean(method))
+        )
+        if not others:
+            return f"{one} predicts {100 * self._mean(one):.1f} % of the held-out votes."
+        other = COMMON if one == "isplitlbi" and COMMON in others else others[0]
+        gain, p = self.compare(one, other)
+        if one != "isplitlbi":
+            opening = f"{one} predicts best"
+        elif other == COMMON:
+            opening = (
+                "Individual rankings help here"
+                if gain > 0 and p < SIGNIFICANT
+                else "Individual rankings do harm here"
+                if gain < 0 and p < SIGNIFICANT
+                else "Individual rankings make no sure difference here"
+            )
+        else:
+            opening = "iSplit LBI is ahead" if gain > 0 else "iSplit LBI is not ahead"
+        if np.isnan(p):
+            noise = "one repeat cannot tell that from noise"
+        else:
+            beyond = "beyond" if p < SIGNIFICANT else "within"
+            noise = (
+                f"{beyond} the noise of the {self.settings['repeats']} repeats "
+                f"(corrected paired t-test, {_probability(p)})"
+            )
+        return (
+            f"{opening}: {one} predicts {100 * self._mean(one):.1f} % of the held-out votes, "
+            f"{other} {100 * self._mean(other):.1f} %; {100 * gain:+.1f} points, {noise}."
+        )
+
+    def _mean(self, method: str) -> float:
+        return float(np.mean(self.of(method, "micro_f1")))
+
+
+def _probability(p: float) -> str:
+    return "p < 0.0001" if p < 1e-4 else f"p = {p:.2g}"
+
+
+def evaluate(
+    votes: Comparisons,
+    methods: Sequence[str] = DEFAULT_METHODS,
+    *,
+    repeats: int = 20,
+    test_share: float = 0.2,
+    min_votes: int = 1,
+    rule: Rule = "map",
+    scoring: Scoring = "log_loss",
+    seed: int = 0,
+    n_jobs: int | None = None,
+    progress: Callable[[float, str], None] | None = None,
+) -> Evaluation:
+    """Fit every method on a part of every user's votes, and score it on the rest, repeatedly.
+
+    Splits are within users, stratified by outcome, and keep groups of votes together; all methods
+    see the same ones. Everything else, such as the time to stop, a method chooses on its own part.
+
+    Parameters
+    ----------
+    votes
+        The votes.
+    methods
+        Names from `METHODS` or `FAMILIES`.
+    repeats
+        Number of splits.
+    test_share
+        Share of every user's votes to hold out.
+    min_votes
+        Leave out users with fewer votes; 7 is the paper's choice.
+    rule
+        How methods with probabilities decide; the paper's F1s are always by the threshold.
+    scoring
+        By what iSplit LBI and LBI choose nu, kappa and the time on their inner folds.
+    seed
+        Seed of the splits, and of what is random in a method.
+    n_jobs
+        Threads of a method.
+    progress
+        Called before each fit with the share of the work done and what comes next.
+    """
+    names = methods_named(methods)
+    check_choice("rule", rule)
+    check_choice("scoring", scoring, tuple(SCORINGS))
+    if repeats < 1:
+        raise ValueError(f"repeats is {repeats}; it must be at least 1.")
+    kept = _with_enough(votes, min_votes)
+    rows: list[dict[str, Any]] = []
+    said: dict[str, list[Floats]] = {}
+    happened, weights = [], []
+    for repeat in range(repeats):
+        training, held_out = kept.split_within_user(
+            test_share, np.random.default_rng([seed, repeat])
+        )
+        if not len(training) or not len(held_out):
+            raise InvalidVotes(f"{len(kept)} votes are too few to hold any out. Give more.")
+        happened.append(held_out.outcome)
+        weights.append(np.ones(len(held_out)) if held_out.weight is None else held_out.weight)
+        for name in names:
+            if progress is not None:
+                progress(len(rows) / (repeats * len(names)), f"repeat {repeat + 1}, {name}")
+            model: Any = METHODS[name](Setting(rule, scoring, n_jobs, seed))
+            begun = perf_counter()
+            model.fit(training)
+            seconds = perf_counter() - begun
+            scores, probabilities = _score(model, held_out)
+            rows.append({"method": name, "repeat": repeat, **scores, "seconds": seconds})
+            if probabilities is not None:
+                said.setdefault(name, []).append(probabilities)
+    if progress is not None:
+        progress(1.0, "done")
+    settings = {
+        "votes": len(kept),
+        "users": int((kept.votes_per_user > 0).sum()),
+        "items": len(np.union1d(kept.left, kept.right)),
+        "methods": names,
+        "repeats": repeats,
+        "test_share": test_share,
+        "min_votes": min_votes,
+        "grouped": kept.group is not None,
+        "rule": rule,
+        "scoring": scoring,
+        "seed": seed,
+    }
+    pooled = {
+        name: reliability(
+            np.concatenate(happened), np.concatenate(parts), weight=np.concatenate(weights)
+        )
+        for name, parts in said.items()
+    }
+    order = sorted(rows, key=lambda row: names.index(row["method"]))  # stable: repeats in order
+    columns = {"method": pl.String, "repeat": pl.Int64, **dict.fromkeys(METRICS, pl.Float64)}
+    return Evaluation(settings, pl.DataFrame(order, schema=columns), pooled)
+
+
+def _with_enough(votes: Comparisons, min_votes: int) -> Comparisons:
+    enough = votes.votes_per_user >= min_votes
+    if not enough.any():
+        raise InvalidVotes(
+            f"no user has {min_votes} votes; the most active one has {votes.votes_per_user.max()}."
+        )
+    return votes if enough.all() else votes.subset(enough[votes.user])
+
+
+def _score(model: Any, held_out: Comparisons) -> tuple[dict[str, float | None], Floats | None]:
+    """Return all metrics on held-out votes, and the probabilities of left, tie and right."""
+    table = confusion(held_out.outcome, model.predict(held_out), held_out.weight)
+    by_threshold, loss, probabilities = table, None, None
+    if isinstance(model, MarginClassifier):
+        log_probabilities = model.predict_log_proba(held_out)[:, ::-1]
+        probabilities = np.exp(log_probabilities)
+        loss = log_loss(held_out.outcome, log_probabilities, held_out.weight)
+        answers = model.predict(held_out, rule="threshold")
+        by_threshold = confusion(held_out.outcome, answers, held_out.weight)
+    scores: dict[str, Any] = {
+        "micro_f1": micro_f1(table),
+        "macro_f1": macro_f1(table),
+        "log_loss": loss,
+    }
+    for what, measure in (("precision", precision), ("recall", recall)):
+        scores |= {
+            f"{what}_{side}": float(value)
+            for side, value in zip(SIDES, measure(table), strict=True)
+        }
+    scores["paper_micro_f1"], scores["paper_macro_f1"] = paper_f1(by_threshold)
+    return scores, probabilities

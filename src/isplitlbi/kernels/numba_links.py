@@ -1,0 +1,238 @@
+"""What numba is taught before it compiles the loops: links, and functions that vectorise.
+
+A `Link` becomes a type whose methods are the Python methods of its class. The exponential and the
+logarithm of the logistic link become polynomials, which the compiler evaluates for several votes at
+once; calls into the C library would take them one by one.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Callable
+from functools import cache
+from hashlib import sha256
+from inspect import signature
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numba import njit, types
+from numba.core import event
+from numba.core.errors import TypingError
+from numba.extending import (
+    NativeValue,
+    intrinsic,
+    models,
+    overload,
+    overload_method,
+    register_model,
+    typeof_impl,
+    unbox,
+)
+from numpy.polynomial import chebyshev
+
+from isplitlbi.model import links
+from isplitlbi.model.links import Link, exp_minus, log_normal_cdf, log_one_plus, log_positive
+
+
+class _Announcer(event.Listener):
+    """Says once that loops are being compiled; nothing is compiled that the disk still has."""
+
+    def on_start(self, event: Any) -> None:
+        ours = event.data["dispatcher"].py_func.__module__.startswith(__package__)
+        if ours and not self.announced:
+            self.announced = True
+            logging.getLogger("isplitlbi").warning(
+                "compiling the loops for this machine; later runs find them ready."
+            )
+
+    def on_end(self, event: Any) -> None:
+        """Say nothing."""
+
+    announced = False
+
+
+event.register("numba:compile", _Announcer())
+
+# Division by zero gives inf, as in NumPy: no checks in the loops. A product and a sum may become
+# one instruction; nothing else of fastmath, which breaks comparisons with inf and nan.
+OPTIONS: dict[str, Any] = {"error_model": "numpy", "fastmath": {"contract"}}
+
+INSIDE_LOOPS: Any = {**OPTIONS, "forceinline": True}
+
+loop: Callable[..., Any] = njit(cache=True, nogil=True, **OPTIONS)
+
+
+# --- links ---------------------------------------------------------------------------------
+
+FORMULAS = (
+    "log_cdf",
+    "log_density",
+    "density_slope",
+    "curvature_bounds",
+    "win",
+    "tie",
+    "outcomes",
+    "vote_terms",
+)
+
+
+class LinkType(types.Opaque):
+    """The numba type of one link class; a link holds no data, so its value is nothing.
+
+    Its name carries a digest of the formulas: numba keeps compiled loops on disk by the types of
+    their arguments, and would otherwise reuse those of an older formula.
+    """
+
+    def __init__(self, link_class: type[Link]) -> None:
+        self.link_class = link_class
+        name = f"{link_class.__module__}.{link_class.__qualname__}@{_digest(link_class)}"
+        super().__init__(name=name)
+
+
+@cache
+def _digest(link_class: type[Link]) -> str:
+    here = Path(__file__)
+    digest = sha256()
+    for file in (Path(links.__file__), here, here.with_name("__init__.py")):
+        digest.update(file.read_bytes())
+    for formula in FORMULAS:
+        function = getattr(link_class, formula)
+        code, around = function.__code__, function.__globals__
+        # Compiled code holds the values of what a formula refers to.
+        values = [around[n] for n in code.co_names if isinstance(around.get(n), int | float)]
+        values += [cell.cell_contents for cell in function.__closure__ or ()]
+        digest.update(repr((code.co_code, code.co_consts, code.co_names, values)).encode())
+    return digest.hexdigest()[:16]
+
+
+register_model(LinkType)(models.OpaqueModel)
+
+
+_type_of_class = cache(LinkType)  # numba asks at every call
+
+
+@typeof_impl.register(Link)
+def _type_of_link(value: Link, _context: Any) -> LinkType:
+    return _type_of_class(type(value))
+
+
+@unbox(LinkType)
+def _unbox_link(_type: Any, _value: Any, context: Any) -> NativeValue:
+    return NativeValue(context.context.get_dummy_value())
+
+
+def _teach(formula: str) -> None:
+    def implementation(link: Any, *_arguments: Any) -> Any:
+        return getattr(link.link_class, formula)
+
+    implementation.__signature__ = signature(getattr(Link, formula))  # type: ignore[attr-defined]
+    # Not strict: a subclass may name its parameters as it likes.
+    options: dict[str, Any] = {"strict": False, "jit_options": INSIDE_LOOPS}
+    overload_method(LinkType, formula, **options)(implementation)
+
+
+for _formula in FORMULAS:
+    _teach(_formula)
+
+
+# --- functions -----------------------------------------------------------------------------
+
+
+def _powers(function: Callable[[Any], Any], begin: float, end: float, degree: int) -> Any:
+    """Return a polynomial for a function, highest power first, in a variable from -1 to 1."""
+    middle, reach = 0.5 * (begin + end), 0.5 * (end - begin)
+    fitted = chebyshev.chebinterpolate(lambda x: function(middle + reach * x), degree)
+    return tuple(chebyshev.cheb2poly(fitted)[::-1].tolist())
+
+
+_LOG_2 = math.log(2.0)
+_HALF_LOG_2 = 0.5 * _LOG_2
+_EXP = _powers(np.exp, -_HALF_LOG_2, _HALF_LOG_2, 11)
+# log(1 + x) = 2 artanh(z) with z = x / (2 + x), at most 1/3; this is artanh(z) / z in z^2.
+_LOG = _powers(lambda square: np.arctanh(np.sqrt(square)) / np.sqrt(square), 0.0, 1.0 / 9.0, 10)
+
+_INVERSE_LOG_2 = 1.0 / _LOG_2
+# The logarithm of 2 in two parts, the first with so few digits that its multiples are exact.
+_LOG_2_FRONT = float(np.float32(_LOG_2))
+_LOG_2_BACK = 2.3190468138462996e-17 + (_LOG_2 - _LOG_2_FRONT)
+_2_TO_52, _BITS_OF_2_TO_52, _FRACTION = 2.0**52, 1075 << 52, (1 << 52) - 1
+_ROUNDER = 1.5 * 2.0**52  # added to a number, it leaves the nearest integer in the lowest bits
+_TO_UNIT = 1.0 / _HALF_LOG_2
+_LARGEST = 708.0  # exp(-708) is the last that has all its digits
+
+
+@intrinsic
+def _bits_of(_context, _value):
+    def generate(context, builder, _signature, arguments):
+        return builder.bitcast(arguments[0], context.get_value_type(types.int64))
+
+    return types.int64(types.float64), generate
+
+
+@intrinsic
+def _float_of(_context, _value):
+    def generate(context, builder, _signature, arguments):
+        return builder.bitcast(arguments[0], context.get_value_type(types.float64))
+
+    return types.float64(types.int64), generate
+
+
+@njit(**INSIDE_LOOPS)
+def _polynomial(powers, x):
+    value = powers[0]
+    for k in range(1, len(powers)):
+        value = value * x + powers[k]
+    return value
+
+
+@overload(exp_minus, jit_options=INSIDE_LOOPS)
+def _exp_minus(x):
+    def implementation(x):
+        # exp(-x) = 2^n exp(r): n into the exponent's bits, the rest r by a polynomial.
+        x = _LARGEST if x > _LARGEST else x
+        rounded = _ROUNDER - x * _INVERSE_LOG_2
+        n = rounded - _ROUNDER
+        rest = (-x - n * _LOG_2_FRONT) - n * _LOG_2_BACK
+        power_of_2 = _float_of((_bits_of(rounded) << 52) + (1023 << 52))
+        return _polynomial(_EXP, rest * _TO_UNIT) * power_of_2
+
+    return implementation
+
+
+@overload(log_one_plus, jit_options=INSIDE_LOOPS)
+def _log_one_plus(x):
+    def implementation(x):
+        z = x / (2.0 + x)
+        return 2.0 * z * _polynomial(_LOG, 18.0 * z * z - 1.0)
+
+    return implementation
+
+
+@overload(log_positive, jit_options=INSIDE_LOOPS)
+def _log_positive(x):
+    def implementation(x):
+        # x = 2^n m with m from 1 to 2, both read from the bits.
+        bits = _bits_of(x)
+        n = _float_of((bits >> 52) + _BITS_OF_2_TO_52) - (_2_TO_52 + 1023.0)
+        m = _float_of((bits & _FRACTION) + (1023 << 52))
+        return n * _LOG_2 + log_one_plus(m - 1.0)
+
+    return implementation
+
+
+@overload(log_normal_cdf, jit_options=INSIDE_LOOPS)
+def _log_normal_cdf(x):
+    if not isinstance(x, types.Float):
+        raise TypingError("log_normal_cdf is compiled for one number at a time")
+
+    def implementation(x):
+        if x > -25.0:
+            return math.log(0.5 * math.erfc(-x * 0.7071067811865476))
+        # Far in the tail erfc underflows; the Mills ratio's asymptotic series is exact here.
+        y = 1.0 / (x * x)
+        series = 1.0 - y * (1.0 - 3.0 * y * (1.0 - 5.0 * y * (1.0 - 7.0 * y * (1.0 - 9.0 * y))))
+        return -0.5 * x * x - 0.9189385332046727 - math.log(-x) + math.log(series)
+
+    return implementation

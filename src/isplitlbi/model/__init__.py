@@ -1,0 +1,1 @@
+"""The model: links, parameters, rankings, and how good predictions are."""

@@ -1,0 +1,1 @@
+"""What results look like: tables, the terminal, figures, the report."""

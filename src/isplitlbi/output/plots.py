@@ -1,0 +1,311 @@
+"""Figures of a fitted model, good enough for a paper (they need ``isplitlbi[plots]``).
+
+Every function takes the model and, if wanted, the axes to draw on, and returns the axes. No display
+is needed: save the figure with ``axes.figure.savefig(file)``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy.cluster.hierarchy import leaves_list, linkage
+
+from isplitlbi.abnormal import KINDS
+from isplitlbi.data.comparisons import tally
+from isplitlbi.estimators.isplitlbi import ISplitLBI
+from isplitlbi.selection import Scoring
+from isplitlbi.typing import Floats
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = [
+    "KIND_COLOURS",
+    "comparison_graph",
+    "consensus_ladder",
+    "cross_validation",
+    "deviations",
+    "distances",
+    "path",
+    "user_against_consensus",
+]
+
+
+INK, PALE, BAND = "#2f3640", "#b4bdc9", "#eef1f5"
+# Told apart by people with any kind of sight, and in print; the same in the report.
+KIND_COLOURS = dict(
+    zip(
+        KINDS,
+        ("#a50026", "#d9762b", "#b8860b", "#7b3294", "#c288c9", "#1b7837", "#74a57f", "#2166ac"),
+        strict=True,
+    )
+)
+MOST_LABELS = 40
+
+
+def path(model: ISplitLBI, axes: Axes | None = None) -> Axes:
+    """Draw every user's distance to the consensus along the path.
+
+    Abnormal users are coloured by kind, a circle marks where a user leaves the consensus, and a
+    line the time chosen.
+    """
+    axes = _axes(axes, (8, 4.2))
+    along, found = model.path_, model.abnormality()
+    if len(along.times) < 2:
+        raise ValueError("this model keeps a single time of its path: too large to be drawn.")
+    distance = np.array([along.at(time).distance_to_consensus() for time in along.times])
+    for user in np.argsort(found.flagged, kind="stable"):
+        colour = KIND_COLOURS.get(found.kind[user], PALE)
+        axes.plot(along.times, distance[:, user], color=colour, lw=1.2, zorder=2 + bool(colour))
+        entry = model.entry_times_[user]
+        if along.times[0] <= entry <= along.times[-1]:
+            height = np.interp(np.log(entry), np.log(along.times), distance[:, user])
+            axes.plot(entry, height, "o", ms=3.5, mfc="white", mec=colour, mew=1.2, zorder=4)
+    axes.axvline(model.time_, color=INK, lw=1, ls=(0, (4, 3)), zorder=1)
+    axes.text(model.time_, 1.0, " chosen", transform=axes.get_xaxis_transform(), va="top", size=8)
+    _legend_of_kinds(axes, found.kind)
+    axes.set(ylabel="distance to the consensus")
+    _log_of_time(axes)
+    return axes
+
+
+def cross_validation(
+    model: ISplitLBI, scoring: Scoring = "log_loss", axes: Axes | None = None
+) -> Axes:
+    """Draw the held-out scores along the path, with their standard error over the folds."""
+    if model.selection_ is None:
+        raise ValueError("this model has no cross-validation: its time was given.")
+    axes, curves = _axes(axes, (6, 3.6)), model.selection_.chosen
+    names = {"dense": "with every deviation", "sparse": "only of those who left"}
+    for estimate, colour in (("dense", "#2166ac"), ("sparse", "#d9762b")):
+        mean = curves.mean(scoring, estimate)  # type: ignore[arg-type]
+        spread = np.nan_to_num(curves.spread(scoring, estimate))  # type: ignore[arg-type]
+        axes.plot(curves.times, mean, color=colour, lw=1.5, label=names[estimate])
+        axes.fill_between(
+            curves.times, mean - spread, mean + spread, color=colour, alpha=0.15, lw=0
+        )
+    axes.axvline(model.time_, color=INK, lw=1, ls=(0, (4, 3)))
+    axes.set(ylabel=f"held-out {scoring.replace('_f1', '-F1').replace('_', '-')}")
+    _log_of_time(axes)
+    axes.legend(frameon=False)
+    return axes
+
+
+def consensus_ladder(model: ISplitLBI, axes: Axes | None = None) -> Axes:
+    """Draw the consensus scores, best on top: tiers as bands, intervals by drawing users anew.
+
+    The bar at the bottom is as long as the threshold: items that are no further apart tie.
+    """
+    ranking = model.ranking()
+    n_items = len(ranking.items)
+    axes = _axes(axes, (6, min(2.0 + 0.22 * n_items, 14.0)))
+    low, high = model.consensus_intervals()
+    order = np.argsort(-model.consensus_, kind="stable")
+    place = np.arange(n_items)
+    for tier in np.unique(ranking.tier):
+        rows = place[ranking.tier == tier]
+        if tier % 2:
+            axes.axhspan(rows[0] - 0.5, rows[-1] + 0.5, color=BAND, lw=0, zorder=0)
+    errors = np.abs(np.stack([low[order], high[order]]) - ranking.scores)
+    axes.errorbar(
+        ranking.scores, place, xerr=errors, fmt="o", ms=4, color=INK, ecolor=PALE, elinewidth=2
+    )
+    every = max(1, int(np.ceil(n_items / (3 * MOST_LABELS))))
+    axes.set_yticks(place[::every], [_short(item) for item in ranking.items[::every]], size=8)
+    axes.set_ylim(n_items + 0.6, -0.7)
+    start = float(np.min(ranking.scores))
+    axes.plot([start, start + ranking.threshold], [n_items, n_items], color="#a50026", lw=3)
+    axes.text(start + ranking.threshold, n_items, "  threshold", va="center", size=8)
+    axes.set_xlabel("score in the consensus")
+    return axes
+
+
+def user_against_consensus(model: ISplitLBI, user: Any, axes: Axes | None = None) -> Axes:
+    """Draw one user's ranking beside the consensus; items the user never compared are grey."""
+    index = model._user_index(user)
+    if index < 0:
+        raise ValueError(f"user {user!r} is not in this model.")
+    items, own, common = model.items_, model.scores(user), model.scores()
+    compared = model.parameters_.compared_by(index)
+    axes = _axes(axes, (5, min(2.0 + 0.18 * len(items), 12.0)))
+    apart = float(np.ptp([own, common])) / 40
+    beside = [_spread(heights, apart) for heights in (common, own)]
+    for place, item in enumerate(items):
+        colour = INK if compared[place] else PALE
+        moved = compared[place] and abs(own[place] - common[place]) > model.threshold_
+        axes.plot(
+            [0, 1], [common[place], own[place]], "-o", ms=3,
+            color="#2166ac" if moved else colour, lw=1.4 if moved else 0.8,
+        )  # fmt: skip
+        if len(items) <= MOST_LABELS:
+            for x, heights, side in ((-0.04, beside[0], "right"), (1.04, beside[1], "left")):
+                axes.text(x, heights[place], _short(item), ha=side, va="center", size=7,
+                          color=colour)  # fmt: skip
+    axes.set(xlim=(-0.6, 1.6), ylabel="score")
+    axes.set_xticks([0, 1], ["consensus", _short(user)])
+    return axes
+
+
+def deviations(model: ISplitLBI, axes: Axes | None = None, order: bool = True) -> Axes:
+    """Draw the deviations of users (columns) by item (rows), alike ones side by side.
+
+    Items are ordered by the consensus, users by their deviations; white is the consensus.
+    """
+    slots = model.parameters_.slots
+    table = np.zeros((len(model.users_), len(model.items_) + 1))
+    table[slots.owner, slots.coordinate] = model.parameters_.deviation
+    table = table[:, :-1][:, np.argsort(-model.consensus_, kind="stable")]
+    if order and len(table) > 2:
+        table = table[leaves_list(linkage(table, "average", optimal_ordering=len(table) <= 500))]
+    axes = _axes(axes, (8, 4.5))
+    largest = float(np.quantile(np.abs(table), 0.995)) or 1.0
+    image = axes.imshow(
+        table.T, aspect="auto", cmap="RdBu", vmin=-largest, vmax=largest, interpolation="nearest"
+    )
+    axes.figure.colorbar(image, ax=axes, label="own score minus consensus")
+    axes.set(xlabel="users, alike ones side by side", ylabel="items, best on top")
+    axes.set_xticks([])
+    axes.set_yticks([])
+    return axes
+
+
+def distances(model: ISplitLBI, axes: Axes | None = None, share: float | None = None) -> Axes:
+    """Draw every user's distance to the consensus, the abnormal ones coloured by kind.
+
+    With a share, only the first and the last to leave, as many as that share of the users.
+    """
+    axes = _axes(axes, (8, 3))
+    distance, found = model.distance_to_consensus(), model.abnormality()
+    voted = model.votes_.votes_per_user > 0
+    order = np.lexsort((-distance, model.entry_times_))
+    order = order[voted[order]]
+    if share is None:
+        shown = np.sort(order)
+    else:
+        some = max(1, round(share * len(order)))
+        shown = np.concatenate([order[:some], order[-some:]])
+        axes.axvline(some - 0.5, color=INK, lw=1, ls=(0, (4, 3)))
+        percent = f"{100 * share:g} %"
+        for x, name in ((0.25, f"first {percent} to leave"), (0.75, f"last {percent}")):
+            axes.text(x, 0.97, name, transform=axes.transAxes, ha="center",
+                      va="top", size=9)  # fmt: skip
+    colours = [KIND_COLOURS.get(found.kind[user], PALE) for user in shown]
+    axes.bar(np.arange(len(shown)), distance[shown], color=colours, width=0.85)
+    _legend_of_kinds(axes, [found.kind[user] for user in shown])
+    axes.set(xlabel="user", ylabel="distance to the consensus", xticks=[])
+    return axes
+
+
+def comparison_graph(model: ISplitLBI, axes: Axes | None = None) -> Axes:
+    """Draw who was compared with whom: items on a circle in the order of the consensus.
+
+    A line is as strong as votes are many; an item is as large as its votes.
+    """
+    axes, votes = _axes(axes, (6, 6)), model.votes_
+    n_items = votes.n_items
+    pairs, counts = tally(votes.left, votes.right, votes.outcome, None, n_items)
+    amount = np.sum(counts, axis=0)
+    order = np.argsort(-model.consensus_, kind="stable")
+    angle = np.empty(n_items)
+    angle[order] = np.pi / 2 - 2 * np.pi * np.arange(n_items) / n_items
+    x, y = np.cos(angle), np.sin(angle)
+    from matplotlib.collections import LineCollection
+
+    first, second = np.divmod(pairs, n_items)
+    lines = np.stack(
+        [np.column_stack([x[first], y[first]]), np.column_stack([x[second], y[second]])], 1
+    )
+    strength = amount / amount.max()
+    axes.add_collection(
+        LineCollection(list(lines), linewidths=0.2 + 2.5 * strength, colors=INK, alpha=0.25)
+    )
+    votes_of = np.bincount(first, amount, n_items) + np.bincount(second, amount, n_items)
+    axes.scatter(
+        x, y, s=20 + 130 * votes_of / votes_of.max(), c=model.consensus_, cmap="viridis", zorder=3
+    )
+    if n_items <= MOST_LABELS:
+        for item in range(n_items):
+            side = "left" if x[item] >= 0 else "right"
+            axes.text(1.08 * x[item], 1.08 * y[item], _short(model.items_[item]), ha=side,
+                      va="center", size=7)  # fmt: skip
+    axes.set(xlim=(-1.5, 1.5), ylim=(-1.3, 1.3), aspect="equal")
+    axes.axis("off")
+    return axes
+
+
+def _axes(axes: Axes | None, size: tuple[float, float]) -> Axes:
+    """Return the axes given, or new ones that need no display."""
+    if axes is not None:
+        return axes
+    try:
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise ImportError(
+            "figures need matplotlib; install it with: pip install 'isplitlbi[plots]'"
+        ) from None
+    figure = Figure(figsize=size, layout="constrained", dpi=150)
+    FigureCanvasAgg(figure)
+    axes = figure.subplots()
+    axes.spines[["top", "right"]].set_visible(False)
+    return axes
+
+
+def _log_of_time(axes: Axes) -> None:
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    axes.set(xscale="log", xlabel="time on the path")
+    axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda time, _: f"{time:g}"))
+    axes.xaxis.set_minor_formatter(NullFormatter())
+
+
+def _spread(heights: Floats, apart: float) -> Floats:
+    """Move labels as little as needed for them to be so far apart, in their order.
+
+    Labels that would overlap stand together around the middle of where they belong.
+    """
+    order = np.argsort(heights, kind="stable")
+    groups: list[list[float]] = []
+    for height in heights[order].tolist():
+        groups.append([height])
+        while len(groups) > 1 and _lowest(groups[-1], apart) < _highest(groups[-2], apart) + apart:
+            groups[-2:] = [groups[-2] + groups[-1]]
+    placed = np.concatenate(
+        [_lowest(group, apart) + apart * np.arange(len(group)) for group in groups]
+    )
+    spread = np.empty(len(heights))
+    spread[order] = placed
+    return spread
+
+
+def _lowest(group: list[float], apart: float) -> float:
+    return sum(group) / len(group) - 0.5 * apart * (len(group) - 1)
+
+
+def _highest(group: list[float], apart: float) -> float:
+    return sum(group) / len(group) + 0.5 * apart * (len(group) - 1)
+
+
+def _legend_of_kinds(axes: Axes, kinds: list[str]) -> None:
+    from matplotlib.lines import Line2D
+
+    present = [kind for kind in KINDS if kind in kinds]
+    marks = [Line2D([], [], color=KIND_COLOURS[kind], lw=3) for kind in present]
+    if "" in kinds:
+        present, marks = [*present, "not abnormal"], [*marks, Line2D([], [], color=PALE, lw=3)]
+    counts = [sum(kind == (name if name in KINDS else "") for kind in kinds) for name in present]
+    labels = [f"{name} ({count})" for name, count in zip(present, counts, strict=True)]
+    axes.legend(
+        marks, labels, frameon=False, fontsize=8, ncols=4, loc="lower left",
+        bbox_to_anchor=(0.0, 1.0),
+    )  # fmt: skip
+
+
+def _short(label: Any, most: int = 28) -> str:
+    """Return an id short enough for a figure; nothing in it is taken for a formula."""
+    text = str(label)
+    text = text if text.isprintable() else ascii(text)[1:-1]
+    text = text if len(text) <= most else f"{text[: most - 1]}…"
+    return text.replace("$", r"\$")

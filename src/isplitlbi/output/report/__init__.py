@@ -1,0 +1,96 @@
+"""The report: one HTML file that a person can open, send and present, without a network.
+
+`words` says what was found, for the page as it is read and printed; `study` is what the page's
+script works on: everybody's ranking along the path. The page itself is in page.html, style.css and
+page.js. Ids come from strangers: the template escapes all it is given, the script only ever writes
+text, and the page's policy runs no script but its own.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Callable
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from isplitlbi.estimators.isplitlbi import ISplitLBI
+from isplitlbi.files import written_whole
+from isplitlbi.output.report import content
+from isplitlbi.output.report.study import packed, study_of
+
+__all__ = ["TITLE", "write_report"]
+
+TITLE = "Who agrees, on what, and who does not"
+
+# In JSON these mean the same written as escapes; in HTML they could end the script.
+_ESCAPES = {ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&"}
+
+
+def write_report(
+    model: ISplitLBI,
+    file: str | Path,
+    *,
+    title: str = TITLE,
+    progress: Callable[[float, str], None] | None = None,
+) -> None:
+    """Write the report of a fitted model: one self-contained file.
+
+    The same model gives the same file, to the byte. It needs ``isplitlbi[report]``.
+
+    Parameters
+    ----------
+    title
+        Its heading.
+    progress
+        Called now and then with the share of the work done and what comes next.
+    """
+    target = Path(file)
+    page = render(model, title, progress)
+    with written_whole(target) as unfinished:
+        unfinished.write_text(page, encoding="utf-8", newline="\n")
+
+
+def render(
+    model: ISplitLBI, title: str, progress: Callable[[float, str], None] | None = None
+) -> str:
+    """Return the page."""
+    try:
+        from jinja2 import Environment, PackageLoader, StrictUndefined
+        from plotly.offline import get_plotlyjs
+    except ImportError as missing:
+        raise ImportError(
+            f"the report needs {missing.name}; install it with: pip install 'isplitlbi[report]'"
+        ) from None
+    environment = Environment(
+        loader=PackageLoader("isplitlbi.output.report", "."),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["id"] = content.shown_id
+    folder = resources.files("isplitlbi.output.report")
+    script, charts = folder.joinpath("page.js").read_text(encoding="utf-8"), get_plotlyjs()
+    told = content.tell(model, progress or (lambda _share, _what: None))
+    return environment.get_template("page.html").render(
+        **told,
+        title=title,
+        script=script,
+        script_hashes=[_hash(script), _hash(charts)],
+        charts=packed(charts.encode("utf-8")),  # a third of its size
+        style=folder.joinpath("style.css").read_text(encoding="utf-8"),
+        study=_as_json(study_of(model)),
+    )
+
+
+def _as_json(value: Any) -> str:
+    return json.dumps(value, allow_nan=False, separators=(",", ":")).translate(_ESCAPES)
+
+
+def _hash(script: str) -> str:
+    """Return what the page's policy knows a script by."""
+    digest = hashlib.sha256(script.encode("utf-8")).digest()
+    return f"sha256-{base64.b64encode(digest).decode()}"

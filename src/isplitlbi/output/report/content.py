@@ -1,0 +1,225 @@
+"""What the report says in words and tables: the page as it is read without its script."""
+
+from __future__ import annotations
+
+import platform
+import unicodedata
+from collections import Counter
+from collections.abc import Callable, Sequence
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+import isplitlbi
+from isplitlbi.abnormal import KINDS
+from isplitlbi.data.vocabulary import counted
+from isplitlbi.diagnostics.check import check
+from isplitlbi.estimators.isplitlbi import ISplitLBI
+from isplitlbi.output.tables import effect_table
+from isplitlbi.selection import SCORINGS
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
+
+LONGEST_ID = 80
+NAMED = 3  # items in a sentence
+
+LIBRARIES = ("numpy", "scipy", "numba", "polars", "scikit-learn")
+PAPER = (
+    "Q. Xu, X. Sun, Z. Yang, X. Cao, Q. Huang and Y. Yao. iSplit LBI: Individualized Partial "
+    "Ranking with Ties via Split LBI. Advances in Neural Information Processing Systems 32, 2019."
+)
+SCORE_NAMES = {"log_loss": "log-loss", "micro_f1": "micro-F1", "macro_f1": "macro-F1"}
+
+
+def tell(model: ISplitLBI, progress: Callable[[float, str], None]) -> dict[str, Any]:
+    """Return all that the template shows, by the names it uses."""
+    progress(0.0, "testing users")
+    model.abnormality()
+    progress(0.3, "looking through the votes")
+    health = check(model.votes_)
+    progress(0.4, "drawing other users")
+    ladder = _ladder(model)
+    progress(0.8, "leaving users out")
+    effect = _effect(model)
+    progress(0.9, "writing")
+    scores = _scores(model)
+    kinds = Counter(model.abnormality().kind)
+    return {
+        "answer": _answer(model, scores),
+        "health": {
+            "votes_per_user": [
+                f"{health.summary[f'votes_per_user_{what}']:g}" for what in ("min", "median", "max")
+            ],
+            "is_serious": health.is_serious,
+            "findings": [(each.severity.name.lower(), each.sentence) for each in health.findings],
+        },
+        "ladder": ladder,
+        "threshold": model.threshold_,
+        "n_users": len(model.users_),
+        "n_flagged": len(model.abnormal_users_),
+        "fdr": f"{100 * model.fdr:g} %",
+        "n_times": len(model.path_.times),
+        "kinds": [(kind, kinds[kind]) for kind in KINDS if kinds[kind]],
+        "effect": effect,
+        "scores": scores,
+        "n_folds": None if model.selection_ is None else len(model.selection_.chosen.fold_weight),
+        "settings": _settings(model),
+        "citation": [
+            PAPER,
+            f"isplitlbi {isplitlbi.__version__}: individualized partial ranking with ties.",
+        ],
+    }
+
+
+def shown_id(label: Any) -> Markup:
+    """Return an id as HTML: its own direction of writing, not invisible, not too long."""
+    from markupsafe import Markup
+
+    text = "".join(
+        ascii(sign)[1:-1] if unicodedata.category(sign) in ("Cc", "Cs") else sign
+        for sign in str(label)
+    )
+    if all(unicodedata.category(sign)[0] in "ZC" for sign in text):
+        text = ascii(text)
+    if len(text) <= LONGEST_ID:
+        return Markup("<bdi>{}</bdi>").format(text)
+    return Markup("<bdi title='{}'>{}…</bdi>").format(text[:1000], text[:LONGEST_ID])
+
+
+def _answer(model: ISplitLBI, scores: list[dict[str, Any]]) -> list[Markup]:
+    """Say what was asked and what came out, in three sentences."""
+    from markupsafe import Markup
+
+    votes, tiers = model.votes_, model.ranking().tiers
+    n_voters = int(np.count_nonzero(votes.votes_per_user))
+    asked = Markup(
+        f"{counted(n_voters, 'user')} said in {counted(votes.n_votes, 'vote')} which of two "
+        f"items is better, among {votes.n_items:,}; {100 * np.mean(votes.outcome == 0):.1f} % of "
+        "the votes are ties."
+    )
+    if len(tiers) == 1:
+        consensus = Markup("Their consensus is one tier: it cannot tell the items apart.")
+    else:
+        consensus = Markup(
+            "Their consensus ranks the items in {} tiers, with {} on top and {} at the bottom."
+        ).format(len(tiers), _enumerated(tiers[0]), _enumerated(tiers[-1]))
+    kinds = Counter(kind for kind in model.abnormality().kind if kind)
+    among = ", ".join(f"{kinds[kind]} {kind}" for kind in KINDS if kinds[kind])
+    n_flagged = len(model.abnormal_users_)
+    if n_flagged:
+        does = "does" if n_flagged == 1 else "do"
+        users = Markup(
+            f"<strong>{counted(n_flagged, 'user')}</strong> {does} not vote like the consensus "
+            f"({among})"
+        )
+    else:
+        users = Markup("<strong>Nobody</strong> votes unlike the consensus beyond chance")
+    if not scores:
+        return [asked, consensus, users + "."]
+    loss = scores[0]
+    if loss["gain"] > 2.0 * loss["spread"] and loss["own"] != loss["consensus"]:
+        verdict = "own rankings predict held-out votes better than the consensus alone"
+    elif loss["gain"] > 0.0:
+        verdict = "own rankings hardly predict held-out votes better than the consensus alone"
+    else:
+        verdict = "own rankings do not predict held-out votes better than the consensus alone"
+    figures = f"log-loss {loss['own']} against {loss['consensus']}"
+    return [asked, consensus, Markup("{}; {} ({}).").format(users, verdict, figures)]
+
+
+def _enumerated(items: Sequence[Any]) -> Markup:
+    from markupsafe import Markup
+
+    names = [Markup("<strong>{}</strong>").format(shown_id(item)) for item in items[:NAMED]]
+    more = len(items) - len(names)
+    if more:
+        names.append(Markup(f"{more} more"))
+    if len(names) == 1:
+        return names[0]
+    return Markup(", ").join(names[:-1]) + Markup(" and ") + names[-1]
+
+
+def _ladder(model: ISplitLBI) -> list[dict[str, Any]]:
+    """Return the consensus item by item; positions in per cent of the widest interval."""
+    ranking, (low, high) = model.ranking(), model.consensus_intervals()
+    order = np.argsort(-model.consensus_, kind="stable")
+    low, high = low[order], high[order]
+    least = float(low.min())
+    per_cent = 100.0 / max(float(high.max()) - least, 1e-9)
+    return [
+        {
+            "tier": int(tier),
+            "opens": place == 0 or tier != ranking.tier[place - 1],
+            "item": item,
+            "score": score,
+            "low": low[place],
+            "high": high[place],
+            "left": (low[place] - least) * per_cent,
+            "width": (high[place] - low[place]) * per_cent,
+            "dot": (score - least) * per_cent,
+        }
+        for place, (tier, item, score) in enumerate(
+            zip(ranking.tier, ranking.items.tolist(), ranking.scores, strict=True)
+        )
+    ]
+
+
+def _effect(model: ISplitLBI) -> dict[str, Any]:
+    """Return the consensus with and without the flagged users."""
+    flagged = model.abnormality().flagged
+    if not flagged[np.unique(model.votes_.user)].all():
+        found = model.effect_of_leaving_out()
+        rows = effect_table(found).to_dicts()
+        return {"sentence": found.sentence(), "rows": rows if found.left_out else []}
+    return {"sentence": "Nobody is left to make a consensus without them.", "rows": []}
+
+
+def _scores(model: ISplitLBI) -> list[dict[str, Any]]:
+    """Return held-out scores of own rankings and of the consensus alone, each at its time."""
+    if model.selection_ is None or model.entry_times_.min() <= model.selection_.chosen.times[0]:
+        return []
+    curves = model.selection_.chosen
+    at = int(np.argmin(np.abs(curves.times - model.time_)))
+    rows = []
+    for scoring, more_is_better in SCORINGS.items():
+        own = curves.scores["dense"][scoring][:, at]
+        # At the first time nobody has left: what only those add who left is nothing.
+        alone = curves.scores["sparse"][scoring][:, 0]
+        gain = (own - alone) * (1.0 if more_is_better else -1.0)
+        spread = np.std(gain, ddof=1) / np.sqrt(len(gain)) if len(gain) > 1 else 0.0
+        rows.append(
+            {
+                "name": SCORE_NAMES[scoring],
+                "own": f"{np.average(own, weights=curves.fold_weight):.3f}",
+                "consensus": f"{np.average(alone, weights=curves.fold_weight):.3f}",
+                "gain": float(np.average(gain, weights=curves.fold_weight)),
+                "spread": float(spread),
+            }
+        )
+    return rows
+
+
+def _settings(model: ISplitLBI) -> list[tuple[str, str]]:
+    """Return what one needs to get the same again."""
+    chosen = {"time": model.time_, "nu": model.nu_, "kappa": model.kappa_}
+    given = {
+        name: value
+        for name, value in model.get_params().items()
+        if name not in (*chosen, "times", "n_jobs", "snapshots", "backend", "random_state")
+    }
+    along = model.path_.times
+    given["times"] = f"{along[0]:.3g} to {along[-1]:.3g}" + (
+        "" if model.times is None else ", given"
+    )
+    given |= {"link": model.link_.name, "solver": type(model._scheme()).__name__.lower()}
+    return [
+        *((name, f"{value:.6g}") for name, value in chosen.items()),
+        *((name, str(value)) for name, value in given.items()),
+        ("seed", str(model.random_state)),
+        ("fingerprint of the votes", model.overview_.fingerprint),
+        ("isplitlbi", isplitlbi.__version__),
+        ("Python", platform.python_version()),
+        *((name, version(name)) for name in LIBRARIES),
+    ]

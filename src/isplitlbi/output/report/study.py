@@ -1,0 +1,158 @@
+"""What the page's script works on: users, their rankings along the path, their telling votes.
+
+Conventions
+-----------
+users      in the order of `users_table`: who left the consensus first stands first
+packed     an array as the base64 of its compressed bytes, little-endian, row after row
+kept       the times of the path at which everybody's deviation is in the file; the script is
+           linear between them
+"""
+
+from __future__ import annotations
+
+import base64
+import zlib
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isplitlbi.abnormal import KINDS, find_telling_votes
+from isplitlbi.estimators.isplitlbi import ISplitLBI
+from isplitlbi.output.plots import KIND_COLOURS
+from isplitlbi.output.tables import users_table
+from isplitlbi.path import spread_out
+from isplitlbi.selection import ESTIMATES, SCORINGS
+from isplitlbi.typing import Floats
+
+# What a page holds in memory without effort: beyond it, fewer times and then fewer users.
+MOST_VALUES = 2_000_000
+MOST_SLOTS = 4_000_000
+FEWEST_KEPT = 4
+MOST_TELLING = 10  # before those on the same pair are put together
+STEP = 0.002  # of a score along the path; at the chosen time scores are exact
+DIGITS = 5
+LARGEST = 2**53 - 1  # a whole number that the script can tell from its neighbours
+
+
+def packed(raw: bytes) -> str:
+    """Compress bytes into a text that the page can unpack."""
+    return base64.b64encode(zlib.compress(raw, 9)).decode("ascii")
+
+
+def study_of(model: ISplitLBI) -> dict[str, Any]:
+    """Return everything, ready for JSON."""
+    table = users_table(model)
+    places = {user: place for place, user in enumerate(model.users_.tolist())}
+    order = np.array([places[user] for user in table["user"]], dtype=np.intp)
+    return {
+        "items": _exact(model.items_.tolist()),
+        "kinds": [{"name": kind, "colour": KIND_COLOURS[kind]} for kind in KINDS],
+        "users": {
+            **{
+                name: [_rounded(value) for value in table[name]]
+                for name in table.columns
+                if name not in ("user", "entry_time", "entry_rank", "kind")
+            },
+            "user": _exact(table["user"].to_list()),
+            # Not rounded: the script compares it with the times of the path.
+            "entry_time": table["entry_time"].to_list(),
+            "kind": [-1 if kind is None else KINDS.index(kind) for kind in table["kind"]],
+            "tie_share": [_rounded(share) for share in _tie_shares(model)[order].tolist()],
+        },
+        "consensus_tie_share": _rounded(_tie_share(model, np.array([model.threshold_]))[0]),
+        "path": _path(model, order),
+        "telling": _telling(model, order),
+        "curves": _curves(model),
+    }
+
+
+def _path(model: ISplitLBI, order: NDArray[np.intp]) -> dict[str, Any]:
+    """Return the consensus at every time, and the users' deviations at some."""
+    along, slots = model.path_, model.path_.slots
+    n_slots = np.diff(slots.start)[order]
+    n_detailed = int(np.searchsorted(np.cumsum(n_slots), MOST_SLOTS, side="right"))
+    order, n_slots = order[:n_detailed], n_slots[:n_detailed]
+    start = np.concatenate([[0], np.cumsum(n_slots)])
+    chosen_slots = np.repeat(slots.start[order] - start[:-1], n_slots) + np.arange(start[-1])
+    chosen = int(np.searchsorted(along.times, model.time_))
+    n_times = len(along.times)
+    n_kept = int(np.clip(MOST_VALUES // max(int(start[-1]), 1), FEWEST_KEPT, n_times))
+    kept = spread_out(n_times, n_kept, chosen)
+    some = np.stack([along.deviation[time][chosen_slots] for time in kept])
+    step = max(STEP, float(np.abs(some).max(initial=0.0)) / 30_000)
+    # Differences from one time to the next are small, and compress well. One that does not fit into
+    # 16 bits wraps around, and so does the script's sum, which comes out right.
+    in_steps = np.round(some / step).astype(np.int64)
+    differences = np.diff(in_steps, axis=0, prepend=0).astype(np.int16)
+    return {
+        "times": along.times.tolist(),
+        "chosen": chosen,
+        "consensus": _packed(along.consensus, "f8"),
+        "start": _packed(start, "u4"),
+        "coordinate": _packed(slots.coordinate[chosen_slots], "u4"),
+        "at_chosen": _packed(along.deviation[chosen][chosen_slots], "f4"),
+        "kept": kept.tolist(),
+        "step": step,
+        "differences": _packed(differences, "i2"),
+    }
+
+
+def _telling(model: ISplitLBI, order: NDArray[np.intp]) -> dict[str, Any]:
+    # Votes of different weights are the same thing said again.
+    votes = replace(model.votes_, weight=None)
+    found = find_telling_votes(votes, model.link_, model.abnormality().consensus, MOST_TELLING)
+    place = np.empty(len(order), dtype=np.intp)
+    place[order] = np.arange(len(order))
+    by_place = np.argsort(place[found.user], kind="stable")
+    columns = {name: column[by_place] for name, column in found._asdict().items()}
+    return {
+        "start": _packed(
+            np.searchsorted(place[columns.pop("user")], np.arange(len(order) + 1)), "u4"
+        ),
+        "probability": _packed(columns.pop("probability"), "f4"),
+        **{name: _packed(column, "i4") for name, column in columns.items()},
+    }
+
+
+def _curves(model: ISplitLBI) -> dict[str, Any] | None:
+    if model.selection_ is None:
+        return None
+    chosen = model.selection_.chosen
+    curves: dict[str, Any] = {"times": chosen.times.tolist(), "time": model.time_}
+    for scoring in SCORINGS:
+        for estimate in ESTIMATES:
+            mean = chosen.mean(scoring, estimate)  # type: ignore[arg-type]
+            spread = np.nan_to_num(chosen.spread(scoring, estimate))  # type: ignore[arg-type]
+            rounded = [[_rounded(value) for value in part.tolist()] for part in (mean, spread)]
+            curves[f"{scoring} {estimate}"] = dict(zip(("mean", "spread"), rounded, strict=True))
+    return curves
+
+
+def _tie_shares(model: ISplitLBI) -> Floats:
+    """Return how often every user would call two equally good items a tie."""
+    slots = model.parameters_.slots
+    own = model.threshold_ + model.parameters_.deviation[slots.threshold]
+    return _tie_share(model, own)
+
+
+def _tie_share(model: ISplitLBI, threshold: Floats) -> Floats:
+    return np.exp(model.link_.log_probabilities(np.zeros(len(threshold)), threshold)[:, 1])
+
+
+def _packed(array: NDArray[Any], kind: str) -> dict[str, str]:
+    raw = np.ascontiguousarray(array, dtype=f"<{kind}").tobytes()
+    return {"type": kind, "bytes": packed(raw)}
+
+
+def _exact(ids: list[Any]) -> list[Any]:
+    """Return ids as the script can hold them: numbers too large for it as text."""
+    if any(isinstance(label, int) and abs(label) > LARGEST for label in ids):
+        return [str(label) for label in ids]
+    return ids
+
+
+def _rounded(value: Any) -> Any:
+    """Return a number with the digits that anybody needs; anything else as it is."""
+    return float(f"{value:.{DIGITS}g}") if isinstance(value, float) else value

@@ -1,0 +1,348 @@
+"""What results look like on a terminal, in CSV and in JSON; and the bar while one waits.
+
+rich is imported where it prints, because importing it takes longer than answering --help.
+"""
+
+from __future__ import annotations
+
+import sys
+from contextlib import contextmanager
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    import polars as pl
+    from rich.console import Console
+    from rich.table import Table
+
+    from isplitlbi.data.readers import Reading
+    from isplitlbi.diagnostics.check import Report
+    from isplitlbi.estimators.isplitlbi import ISplitLBI
+    from isplitlbi.evaluation.protocol import Evaluation
+    from isplitlbi.evaluation.simulate import Truth
+    from isplitlbi.solvers import Progress
+
+
+class Format(StrEnum):
+    """How a result is written."""
+
+    table = "table"
+    csv = "csv"
+    json = "json"
+
+
+def emit(table: pl.DataFrame, format: Format) -> None:
+    """Write a table to standard output."""
+    if format is Format.csv:
+        sys.stdout.write(table.write_csv())
+    elif format is Format.json:
+        print_json(table.to_dicts())
+    else:
+        from rich.table import Table
+        from rich.text import Text
+
+        shown = Table(box=None, pad_edge=False)
+        for name, kind in table.schema.items():
+            shown.add_column(
+                name.replace("_", " "), justify="right" if kind.is_numeric() else "left",
+                overflow="fold",
+            )  # fmt: skip
+        for row in table.iter_rows():
+            shown.add_row(*(Text(_shown(value)) for value in row))
+        standard_output().print(shown)
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:.3f}"
+    return printable(str(value))
+
+
+def printable(text: str) -> str:
+    """Return an id as it is, or with what would break a line or a terminal spelled out."""
+    return text if text.isprintable() else ascii(text)[1:-1]
+
+
+def print_json(value: Any) -> None:
+    """Write a value to standard output as JSON."""
+    import json
+
+    print(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False))
+
+
+def standard_output() -> Console:
+    """Return where results are printed."""
+    from rich.console import Console
+
+    return Console(highlight=False, emoji=False)
+
+
+def listen_to_remarks(quiet: bool) -> None:
+    """Let remarks of the library through to standard error, or not."""
+    import logging
+
+    logging.getLogger("isplitlbi").setLevel(logging.ERROR if quiet else logging.WARNING)
+
+
+def print_report(reading: Reading, report: Report) -> None:
+    """Print what `check` found."""
+    console = standard_output()
+    console.print(f"{repr(reading.votes).split(': ')[1]} ({reading.preset}).", markup=False)
+    for note in reading.notes:
+        console.print(note, markup=False)
+    figures = report.summary
+    least, median, most = (figures[f"votes_per_user_{what}"] for what in ("min", "median", "max"))
+    console.print(f"Votes per user: {least:g} to {most:g}, half of them at most {median:g}.")
+    from rich.table import Table
+    from rich.text import Text
+
+    findings = Table.grid(padding=(0, 2, 1, 0))
+    for finding in report.findings:
+        severity = finding.severity.name.lower()
+        findings.add_row(Text(severity, style="bold"), Text(printable(finding.sentence)))
+    console.print()
+    console.print(findings)
+
+
+def print_summary(console: Console, model: ISplitLBI, folder: Path, seconds: float) -> None:
+    """Print what a fit came to, and where to go on."""
+    console.print(f"Fitted in {seconds:.1f} s: {model.overview_}.", markup=False)
+    console.print(
+        f"Stopped at t = {model.time_:.3g} of the path (nu {model.nu_:g}, kappa {model.kappa_:g}); "
+        f"{len(model.left_consensus_)} of {len(model.users_)} users have left the consensus by "
+        f"then, and {len(model.abnormal_users_)} are abnormal beyond chance.\n"
+    )
+    print_tiers(console, model, most=6)
+    console.print(f"Written to {folder}. Go on with:", markup=False)
+    for command in (f"rank {folder}", f"abnormal {folder}", f"report {folder} -o report.html"):
+        console.print(f"  isplitlbi {command}", markup=False)
+
+
+def print_tiers(
+    console: Console, model: ISplitLBI, user: Any = None, most: int | None = None
+) -> None:
+    """Print a ranking, at most so many tiers of it."""
+    from rich.table import Table
+    from rich.text import Text
+
+    ranking = model.ranking(user)
+    whose = "Consensus" if user is None else f"{printable(str(user))}'s own ranking"
+    table = Table(title=Text(f"{whose}, in tiers"), title_justify="left", box=None, pad_edge=False)
+    table.add_column("tier", justify="right")
+    table.add_column("items (score)", overflow="fold")
+    by_tier: dict[int, list[str]] = {}
+    for tier, item, score, seen in zip(
+        ranking.tier, ranking.items, ranking.scores, ranking.compared, strict=True
+    ):
+        star = "" if seen else "*"
+        by_tier.setdefault(int(tier), []).append(f"{printable(str(item))}{star} ({score:.2f})")
+    for tier, members in list(by_tier.items())[:most]:
+        table.add_row(str(tier), Text(", ".join(members)))
+    console.print(table)
+    if most is not None and len(by_tier) > most:
+        console.print(f"... and {len(by_tier) - most} more tiers.")
+    if not ranking.compared.all():
+        console.print("* never compared by this user: placed by the consensus.")
+    console.print(f"Two items tie when their scores differ by at most {ranking.threshold:.2f}.\n")
+
+
+def print_entries(console: Console, model: ISplitLBI, truth: Truth) -> None:
+    """Print who is abnormal, beside the truth of a simulation."""
+    table = _table("Abnormal users, in order of leaving the consensus")
+    for name in ("user", "entry", "distance", "q", "kind", "quality", "truly"):
+        table.add_column(name, justify="left" if name in ("user", "kind", "truly") else "right")
+    index = {user: place for place, user in enumerate(model.users_.tolist())}
+    distance, found = model.distance_to_consensus(), model.abnormality()
+    for user in model.abnormal_users_:
+        place = index[user]
+        figures = (model.entry_times_[place], distance[place], found.q_value[place])
+        kind, quality = found.kind[place], f"{found.quality[place]:.2f}"
+        table.add_row(user, *map(_shown, figures), kind, quality, truth.kind[place])
+    console.print(table)
+    named = {index[user] for user in model.abnormal_users_}
+    true = {place for place, abnormal in enumerate(truth.abnormal) if abnormal}
+    console.print(
+        f"{len(named & true)} of the {len(true)} truly abnormal users found, "
+        f"{len(named - true)} other{'' if len(named - true) == 1 else 's'} named.\n"
+    )
+
+
+def print_abnormal(console: Console, model: ISplitLBI, shown: pl.DataFrame, fdr: float) -> None:
+    """Print who is abnormal, in which way, and whether it matters."""
+    from rich.text import Text
+
+    from isplitlbi.abnormal import UNTRUSTWORTHY
+
+    found = model.abnormality(fdr)
+    n_users = int((model.overview_.votes_per_user > 0).sum())
+    console.print(
+        f"{int(found.flagged.sum())} of {n_users} users do not vote like the consensus; "
+        f"{100 * fdr:g} % of them may be named by chance.\n"
+    )
+    if len(shown):
+        table = _table("In order of leaving the consensus")
+        for name in ("user", "votes", "q", "kind", "quality", "explanation"):
+            side = "right" if name in ("votes", "q", "quality") else "left"
+            table.add_column(name, justify=side, overflow="fold")  # type: ignore[arg-type]
+        for row in shown.iter_rows(named=True):
+            texts = (_shown(row[name]) for name in ("user", "votes", "q_value", "kind"))
+            quality = "-" if row["quality"] is None else f"{row['quality']:.2f}"
+            table.add_row(*map(Text, (*texts, quality, row["explanation"] or "")))
+        console.print(table)
+        console.print()
+    if few := int((found.votes_needed > 0).sum()):
+        most = int(found.votes_needed.max())
+        users = "user has" if few == 1 else "users have"
+        console.print(
+            f"{few} {users} too few votes to be named at all; it would take up to {most} votes."
+        )
+    if found.flagged.sum() == n_users:
+        console.print("Nobody is left to make a consensus without them.")
+    elif found.flagged.any():
+        if model.votes_at_hand_:
+            everybody = model.effect_of_leaving_out(fdr=fdr)
+            console.print(everybody.sentence())
+            some = model.effect_of_leaving_out(UNTRUSTWORTHY, fdr=fdr)
+            if 0 < len(some.left_out) < len(everybody.left_out):
+                sentence = some.sentence()
+                kinds = ", ".join(UNTRUSTWORTHY)
+                console.print(f"Only {kinds} ones left out: {sentence[0].lower()}{sentence[1:]}")
+        else:
+            console.print("What leaving them out would change: --effect reads the votes and tells.")
+        console.print(
+            "Abnormal is not bad: a taste of one's own, or a steady hand, is named too. "
+            "The kind and the quality tell them apart."
+        )
+
+
+def print_user(console: Console, table: pl.DataFrame, user: str) -> None:
+    """Print what is known of one user, before the votes that tell most."""
+    row = table.filter(table["user"].cast(str) == user).row(0, named=True)
+    left = "never left" if row["entry_rank"] is None else f"left as number {row['entry_rank']}"
+    figures = "no votes"
+    if row["votes"]:
+        figures = (
+            f"{row['votes']} votes, {left}; p = {row['p_value']:.2g}, q = {row['q_value']:.2g}, "
+            f"quality {row['quality']:.2f}"
+        )
+    console.print(f"{printable(user)}: {figures}.", markup=False)
+    if row["explanation"]:
+        kind = f"{row['kind']}: " if row["kind"] else ""
+        console.print(f"{kind}{row['explanation']}.", markup=False)
+    console.print("\nWhat the consensus least expected:")
+
+
+def print_scores(console: Console, scores: dict[str, dict[str, float]]) -> None:
+    """Print scores on held-out votes."""
+    table = _table("On held-out votes")
+    table.add_column("")
+    for name in ("micro-F1", "macro-F1", "log-loss"):
+        table.add_column(name, justify="right")
+    for name, values in scores.items():
+        row = (values["micro_f1"], values["macro_f1"], values["log_loss"])
+        table.add_row(name, *(f"{value:.3f}" for value in row))
+    console.print(table)
+
+
+def print_evaluation(console: Console, evaluation: Evaluation, with_reliability: bool) -> None:
+    """Print what `evaluate` found: the paper's tables, the rest of the figures, the verdict."""
+    from isplitlbi.evaluation.protocol import METRICS, SIDES, STATISTICS
+
+    blocks: list[tuple[str, list[tuple[str, list[str]]]]] = [
+        ("F1 (standard)", [(metric, list(STATISTICS)) for metric in ("micro_f1", "macro_f1")]),
+        (
+            "Log-loss, the paper's own F1s, seconds",
+            [("log_loss", list(STATISTICS))] + [(metric, ["median"]) for metric in METRICS[-3:]],
+        ),
+        (
+            "Precision and recall by class, medians",
+            [(f"{what}_{side}", ["median"]) for what in ("precision", "recall") for side in SIDES],
+        ),
+    ]
+    for title, columns in blocks:
+        table = _table(title)
+        table.add_column("")
+        for metric, statistics in columns:
+            for statistic in statistics:
+                name = _SHORT.get(metric, metric.replace("_", "\n"))
+                table.add_column(f"{name}\n{statistic}", justify="right")
+        for method in evaluation.methods:
+            figures = [
+                evaluation.statistics(method, metric)[statistic]
+                for metric, statistics in columns
+                for statistic in statistics
+            ]
+            table.add_row(method, *map(_shown, figures))
+        console.print(table)
+        console.print()
+    if with_reliability:
+        for method, bins in evaluation.reliability.items():
+            table = _table(f"Reliability of {method}")
+            for name in ("from", "to", "predictions", "mean predicted", "came true"):
+                table.add_column(name, justify="right")
+            for place, (count, predicted, happened) in enumerate(bins):
+                low, high = place / len(bins), (place + 1) / len(bins)
+                means = ("-" if count == 0 else f"{value:.3f}" for value in (predicted, happened))
+                table.add_row(f"{low:.1f}", f"{high:.1f}", f"{count:,.0f}", *means)
+            console.print(table)
+            console.print()
+    console.print(evaluation.verdict(), markup=False)
+
+
+_SHORT = {
+    "micro_f1": "micro",
+    "macro_f1": "macro",
+    "log_loss": "loss",
+    "paper_micro_f1": "paper\nmicro",
+    "paper_macro_f1": "paper\nmacro",
+}
+
+
+def _table(title: str) -> Table:
+    from rich.table import Table
+
+    return Table(title=title, title_justify="left", box=None, pad_edge=False)
+
+
+@contextmanager
+def progress_bar(what: str, quiet: bool) -> Iterator[Callable[[float, str], None] | None]:
+    """Show a bar on standard error while the work goes on: the share done, and what is done."""
+    if quiet:
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
+
+    console = Console(stderr=True)
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=30),
+        TaskProgressColumn(),
+        TimeElapsedColumn(),
+    )
+    with Progress(
+        *columns, console=console, transient=True, disable=not console.is_terminal
+    ) as bar:
+        task = bar.add_task(f"{what} (the first run compiles the loops)", total=1.0)
+
+        def tell(done: float, doing: str) -> None:
+            bar.update(task, completed=done, description=f"{what}: {doing}")
+
+        yield tell
+
+
+@contextmanager
+def fitting_bar(quiet: bool) -> Iterator[Callable[[Progress], None] | None]:
+    """Show such a bar for one fit."""
+    with progress_bar("Fitting", quiet) as tell:
+        if tell is None:
+            yield None
+        else:
+            yield lambda progress: tell(progress.done, f"{progress.users_out} users out")

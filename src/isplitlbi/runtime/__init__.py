@@ -1,0 +1,1 @@
+"""Who does the work: this machine's threads, or the workers of a cluster."""

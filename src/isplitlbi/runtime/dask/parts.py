@@ -1,0 +1,171 @@
+"""Votes in the parts of a folder that all workers reach: they read them, the client never does.
+
+Every part is read by some worker, with the checks of any file of votes. The ids in it are collected
+from all parts, on the workers, and only then come to the client, which cuts the users into shards.
+Each part is then cut in turn, and its pieces go to the workers of their shards.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from itertools import compress, pairwise
+from operator import itemgetter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isplitlbi.data.readers import Described, Parts, Reading, described, read_part
+from isplitlbi.data.vocabulary import Vocabulary
+from isplitlbi.errors import InvalidVotes
+from isplitlbi.runtime.dask.cluster import is_loss, nobody_answers, result_of
+from isplitlbi.runtime.dask.shard import Piece
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+log = logging.getLogger("isplitlbi")
+
+AT_ONCE = 8  # censuses that one worker adds up
+
+
+class VotesInParts:
+    """Votes in the parts of a folder; unless ``again``, notes on them are told."""
+
+    def __init__(self, client: Client, parts: Parts, again: bool = False) -> None:
+        self._client, self._parts, self._files = client, parts, parts.files
+        self._read: list[Any] = []  # futures
+        try:
+            self._census = self._count(again)
+        except Exception as error:
+            if is_loss(error):
+                raise nobody_answers(error) from None
+            raise
+
+    def _count(self, again: bool) -> Census:
+        """Let the workers read all parts; collect the ids that are in them."""
+        client, parts = self._client, self._parts
+        found = [client.submit(_describe, part, pure=False) for part in self._readings()]
+        descriptions = [result_of(client, each) for each in found]
+        for error in descriptions:
+            if isinstance(error, InvalidVotes):
+                raise error
+        notes = parts.agree(descriptions)
+        for note in () if again else notes:
+            log.warning("%s", note)
+        # From here on, parts without votes need not be read.
+        has_votes = [bool(each.kind) for each in descriptions]
+        self._files = tuple(compress(parts.files, has_votes))
+        self._read = list(compress(self._read, has_votes))
+        counts = [client.submit(Census.of, part, pure=False) for part in self._readings()]
+        while len(counts) > 1:
+            some = [counts[begin : begin + AT_ONCE] for begin in range(0, len(counts), AT_ONCE)]
+            counts = [client.submit(Census.sum, each, pure=False) for each in some]
+        census: Census = result_of(client, counts[0])
+        return census
+
+    @property
+    def users(self) -> NDArray[Any]:
+        """The ids of all users, sorted."""
+        return self._census.users.labels
+
+    @property
+    def items(self) -> NDArray[Any]:
+        """The ids of all items, sorted."""
+        return self._census.items.labels
+
+    @property
+    def votes_per_user(self) -> NDArray[np.int64]:
+        """Number of votes of every user."""
+        return self._census.votes_per_user
+
+    def pieces(self, bounds: list[int], hosts: Mapping[int, str]) -> dict[int, list[Any]]:
+        """Cut every part, and let the pieces of every shard go to its host."""
+        client = self._client
+        known = client.scatter((self._census.users, self._census.items), hash=False, broadcast=True)
+        cut = [
+            client.submit(_cut, part, known, bounds, list(hosts), pure=False)
+            for part in self._readings()
+        ]
+        return {
+            number: [client.submit(itemgetter(number), each, pure=False) for each in cut]
+            for number in hosts
+        }
+
+    def release(self) -> None:
+        """Forget the parts as they were read; they are read again where a worker is lost."""
+        self._read = []
+
+    def _readings(self) -> list[Any]:
+        if not self._read:
+            self._read = [
+                self._client.submit(_read, file, self._parts.options, pure=False)
+                for file in self._files
+            ]
+        return self._read
+
+
+class Census(NamedTuple):
+    """Who and what occurs in some parts, and how often."""
+
+    users: Vocabulary
+    items: Vocabulary
+    votes_per_user: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, part: Reading) -> Census:
+        """Count one part."""
+        votes = part.votes
+        users, items = Vocabulary(votes.users, "user"), Vocabulary(votes.items, "item")
+        return cls(users, items, votes.votes_per_user)
+
+    @classmethod
+    def sum(cls, counted: Sequence[Census]) -> Census:
+        """Add up several."""
+        users = Vocabulary.merged(*(each.users for each in counted))
+        items = Vocabulary.merged(*(each.items for each in counted))
+        votes_per_user = np.zeros(len(users), dtype=np.int64)
+        for each in counted:
+            votes_per_user[users.encode(each.users.labels)] += each.votes_per_user
+        return cls(users, items, votes_per_user)
+
+
+# --- on the workers -------------------------------------------------------------------------
+
+
+def _read(file: Path, options: Mapping[str, Any]) -> Reading | Described | InvalidVotes:
+    """Read a part. An error is a result like another: Dask would print one that is raised."""
+    try:
+        file.stat()
+        return read_part(file, options)
+    except InvalidVotes as error:
+        return InvalidVotes(str(error))  # the plain kind, which travels
+    except OSError as error:
+        return InvalidVotes(
+            f"{file}: a worker does not find this part ({error.strerror}). Put the folder where "
+            "all workers reach it, under the same name."
+        )
+
+
+def _describe(part: Reading | Described | InvalidVotes) -> Described | InvalidVotes:
+    return part if isinstance(part, InvalidVotes) else described(part)
+
+
+def _cut(
+    part: Reading | Described | InvalidVotes,
+    known: tuple[Vocabulary, Vocabulary],
+    bounds: list[int],
+    wanted: list[int],
+) -> dict[int, Piece]:
+    """Cut one part into the pieces of some shards, users and items by their place among all."""
+    if not isinstance(part, Reading):  # as it was before
+        raise InvalidVotes("the votes have changed during the fit; fit them again.")
+    votes = part.votes.renumbered(*known)
+    order = np.argsort(votes.user, kind="stable")
+    cuts = list(pairwise(np.searchsorted(votes.user[order], bounds).tolist()))
+    return {
+        number: Piece.of(votes.subset(order[slice(*cuts[number])]), bounds[number])
+        for number in wanted
+    }

@@ -1,0 +1,338 @@
+import numpy as np
+import polars as pl
+import pytest
+
+from isplitlbi import InvalidVotes
+from isplitlbi.data.presets import PRESETS
+from isplitlbi.data.readers import read_votes
+from votes import as_tuples, assert_same
+
+LEFT, TIE, RIGHT = 1, 0, -1
+
+# The columns that matter and some others; then who, which two, and what was said.
+LAYOUTS = {
+    "canonical": (
+        "id,user,left,right,winner\n1,ann,tea,milk,left\n2,bob,milk,tea,tie\n3,bob,tea,milk,right\n",
+        [("ann", "tea", "milk", LEFT), ("bob", "milk", "tea", TIE), ("bob", "tea", "milk", RIGHT)],
+    ),
+    "canonical, numbers": (
+        "user,left,right,outcome\nann,tea,milk,1\nbob,milk,tea,0\nbob,tea,milk,-1\n",
+        [("ann", "tea", "milk", LEFT), ("bob", "milk", "tea", TIE), ("bob", "tea", "milk", RIGHT)],
+    ),
+    "evalica": (
+        "worker,left,right,winner\nw1,tea,milk,left\nw2,milk,tea,tie\nw2,milk,tea,right\n",
+        [("w1", "tea", "milk", LEFT), ("w2", "milk", "tea", TIE), ("w2", "milk", "tea", RIGHT)],
+    ),
+    "crowd-kit": (
+        "task,worker,left,right,label\nt1,w1,tea,milk,tea\nt2,w2,tea,milk,milk\nt3,w2,left,tea,left\n",
+        [("w1", "tea", "milk", LEFT), ("w2", "tea", "milk", RIGHT), ("w2", "left", "tea", LEFT)],
+    ),
+    "crowd-kit, before 1.0": (
+        "performer,left,right,label\np1,tea,milk,milk\n",
+        [("p1", "tea", "milk", RIGHT)],
+    ),
+    "arena": (
+        "question_id,model_a,model_b,winner,judge,turn\n"
+        "81,gpt,llama,model_a,j1,1\n82,llama,gpt,model_b,j1,1\n83,gpt,llama,tie,j2,2\n"
+        "84,gpt,llama,tie (bothbad),j2,2\n85,gpt,llama,both_bad,j3,2\n",
+        [("j1", "gpt", "llama", LEFT), ("j1", "llama", "gpt", RIGHT), ("j2", "gpt", "llama", TIE),
+         ("j2", "gpt", "llama", TIE), ("j3", "gpt", "llama", TIE)],
+    ),
+    "arena, user": (
+        "user,model_a,model_b,winner\nu1,gpt,llama,model_b\n",
+        [("u1", "gpt", "llama", RIGHT)],
+    ),
+    "wmt": (
+        "srclang,trglang,judgeID,system1Id,system1rank,system2Id,system2rank\n"
+        "ces,eng,j1,uedin,1,online-A,3\nces,eng,j1,uedin,2,online-A,2\nces,eng,j2,uedin,5,online-A,4\n",
+        [("j1", "uedin", "online-A", LEFT), ("j1", "uedin", "online-A", TIE),
+         ("j2", "uedin", "online-A", RIGHT)],
+    ),
+    "alpaca-eval": (
+        "instruction,output_1,generator_1,output_2,generator_2,annotator,preference\n"
+        "Hi,x,gpt,y,llama,a1,1\nHi,x,gpt,y,llama,a1,2.0\nHi,x,gpt,y,llama,a2,1.5\n",
+        [("a1", "gpt", "llama", LEFT), ("a1", "gpt", "llama", RIGHT), ("a2", "gpt", "llama", TIE)],
+    ),
+    "alpaca-eval, outputs": (
+        "annotator,output_1,output_2,preference\na1,short answer,long answer,2\n",
+        [("a1", "short answer", "long answer", RIGHT)],
+    ),
+    "gavel": (
+        "Annotator ID,Winner ID,Loser ID,Time\n3,12,7,2016-09-18 14:02\n3,7,9,2016-09-18 14:05\n",
+        [("3", "12", "7", LEFT), ("3", "7", "9", LEFT)],
+    ),
+    "winner-loser": (
+        "user,winner,loser\nann,tea,milk\nbob,milk,tea\n",
+        [("ann", "tea", "milk", LEFT), ("bob", "milk", "tea", LEFT)],
+    ),
+    "pwcmp": (
+        "observer,scene,condition_A,condition_B,is_A_selected\no1,s,jpeg,avif,0\no1,s,jpeg,avif,1\n",
+        [("o1", "jpeg", "avif", RIGHT), ("o1", "jpeg", "avif", LEFT)],
+    ),
+}  # fmt: skip
+
+COUNTS = "user,item1,item2,win1,win2,tied\nann,tea,milk,3,0,1\nbob,milk,tea,0,2.5,0\n"
+
+SYSTEMS = ["a", "b", "c", "d", "e"]
+FIVE_WAY = (
+    "srclang,judgeId," + ",".join(f"system{k}Number,system{k}Id" for k in range(1, 6)) + ","
+    + ",".join(f"system{k}rank" for k in range(1, 6)) + "\n"
+    "ces,j1,-1,a,-1,b,-1,c,-1,d,-1,e,1,2,2,5,3\n"
+    "ces,j2,-1,e,-1,d,-1,c,-1,b,-1,a,1,1,1,1,1\n"
+)  # fmt: skip
+
+
+def written(folder, content, name="votes.csv"):
+    path = folder / name
+    path.write_text(content, encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_a_layout_is_recognised_and_its_rows_are_votes(layout, tmp_path):
+    content, expected = LAYOUTS[layout]
+    name = layout.split(",")[0]
+    path = written(tmp_path, content)
+    reading = read_votes(path)
+    assert reading.preset == name
+    assert [row[:4] for row in as_tuples(reading.votes)] == expected
+    assert reading.votes.weight is None and reading.votes.group is None
+    assert_same(read_votes(path, preset=name).votes, reading.votes)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_a_layout_is_the_same_in_every_format(layout, tmp_path):
+    expected = read_votes(written(tmp_path, LAYOUTS[layout][0])).votes
+    text = pl.read_csv(tmp_path / "votes.csv", infer_schema=False)
+    for frame in (text, pl.read_csv(tmp_path / "votes.csv")):
+        frame.write_parquet(tmp_path / "votes.parquet")
+        frame.write_ndjson(tmp_path / "votes.jsonl")
+        frame.write_csv(tmp_path / "votes.tsv", separator="\t")
+        for name in ("votes.parquet", "votes.jsonl", "votes.tsv"):
+            assert_same(read_votes(tmp_path / name).votes, expected)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_weights_and_groups_are_used_in_every_layout(layout, tmp_path):
+    content, expected = LAYOUTS[layout]
+    header, *rows = content.splitlines()
+    lines = [f"{header},weight,group"] + [f"{row},{k + 1},g{k % 2}" for k, row in enumerate(rows)]
+    votes = read_votes(written(tmp_path, "\n".join(lines))).votes
+    assert votes.weight.tolist() == [k + 1 for k in range(len(expected))]
+    assert votes.group.tolist() == [k % 2 for k in range(len(expected))]
+
+
+def test_every_preset_is_tried_here_and_tells_of_its_columns():
+    tried = {layout.split(",")[0] for layout in LAYOUTS} | {"counts", "llmfao"}
+    assert tried == set(PRESETS)
+    assert PRESETS["llmfao"] is PRESETS["evalica"]
+    for preset in PRESETS.values():
+        assert preset.about and {"user", "left", "right"} <= set(preset.columns)
+
+
+def test_llmfao_is_another_name_for_evalica(tmp_path):
+    path = written(tmp_path, LAYOUTS["evalica"][0])
+    assert read_votes(path, preset="llmfao").preset == "evalica"
+
+
+# --- rankings and counts -------------------------------------------------------------------
+
+
+def test_a_ranking_of_five_is_ten_votes_of_one_group(tmp_path):
+    reading = read_votes(written(tmp_path, FIVE_WAY))
+    votes = as_tuples(reading.votes)
+    assert reading.preset == "wmt" and len(votes) == 20
+    rank = dict(zip(SYSTEMS, (1, 2, 2, 5, 3), strict=True))
+    first, second = votes[:10], votes[10:]
+    for user, left, right, outcome, _, group in first:
+        assert (user, outcome, group) == ("j1", np.sign(rank[right] - rank[left]), 0)
+    assert {(left, right) for _, left, right, *_ in first} == {
+        (one, other) for one in SYSTEMS for other in SYSTEMS if one < other
+    }
+    assert {(user, outcome, group) for user, _, _, outcome, _, group in second} == {("j2", TIE, 1)}
+
+
+def test_a_ranking_of_three_is_three_votes(tmp_path):
+    header = "judgeID,system1Id,system1rank,system2Id,system2rank,system3Id,system3rank,group\n"
+    votes = read_votes(written(tmp_path, header + "j,a,1,b,2,c,3,x\nj,a,3,b,2,c,1,x\n")).votes
+    assert [row[3] for row in as_tuples(votes)] == [LEFT] * 3 + [RIGHT] * 3
+    assert votes.group.tolist() == [0] * 6
+
+
+def test_pairs_of_one_ranking_stay_together(tmp_path):
+    header = "judgeID,system1Id,system1rank,system2Id,system2rank,rankingID\n"
+    votes = read_votes(written(tmp_path, header + "j,a,1,b,2,7\nj,a,1,c,2,7\nj,a,1,b,2,8\n")).votes
+    assert votes.group.tolist() == [0, 0, 1]
+
+
+@pytest.mark.parametrize("rank", ["-1", "", "0", "best"])
+def test_a_system_without_a_rank_is_refused_or_its_pairs_are_dropped(rank, tmp_path):
+    path = written(tmp_path, FIVE_WAY.replace("1,1,1,1,1", f"1,1,{rank},1,1"))
+    problem = "a rank is missing" if rank == "" else f"a rank '{rank}' is not a number from 1 on"
+    with pytest.raises(InvalidVotes, match=f"row 2: {problem}.*--drop-invalid"):
+        read_votes(path)
+    reading = read_votes(path, drop_invalid=True)
+    assert len(reading.votes) == 16 and reading.notes == (f"4 pairs dropped: {problem}.",)
+
+
+def test_counts_are_weights(tmp_path):
+    reading = read_votes(written(tmp_path, COUNTS))
+    assert reading.preset == "counts" and reading.notes == ()
+    assert [row[:5] for row in as_tuples(reading.votes)] == [
+        ("ann", "tea", "milk", LEFT, 3),
+        ("ann", "tea", "milk", TIE, 1),
+        ("bob", "milk", "tea", RIGHT, 2.5),
+    ]
+
+
+def test_counts_may_come_without_ties(tmp_path):
+    votes = read_votes(written(tmp_path, "user,item1,item2,win1,win2\nann,tea,milk,3,1\n")).votes
+    assert votes.outcome.tolist() == [LEFT, RIGHT] and votes.weight.tolist() == [3, 1]
+
+
+def test_a_row_of_zeros_is_no_vote_and_is_told(tmp_path):
+    reading = read_votes(written(tmp_path, COUNTS + "eve,tea,milk,0,0.0,0\n"))
+    assert len(reading.votes) == 3
+    assert reading.notes == ("1 row dropped: all counts are 0.",)
+
+
+@pytest.mark.parametrize(
+    "row, problem",
+    [
+        ("eve,tea,milk,-1,0,0", "row 3: a count -1.0 is not a positive"),
+        ("eve,tea,milk,1,many,0", "row 3: a count 'many' is not a number"),
+        ("eve,tea,milk,1,,0", "row 3: a count is missing"),
+        ("eve,tea,tea,1,1,1", "row 3: item 'tea' is compared with itself"),
+        (",tea,milk,1,1,1", "row 3: user is missing"),
+    ],
+)
+def test_bad_counts_are_refused_with_the_row_of_the_file(row, problem, tmp_path):
+    with pytest.raises(InvalidVotes, match=f"votes.csv, {problem}"):
+        read_votes(written(tmp_path, COUNTS + row + "\n"))
+
+
+# --- both bad ------------------------------------------------------------------------------
+
+
+def test_both_bad_is_a_tie_or_dropped_and_counted_either_way(tmp_path):
+    path = written(tmp_path, LAYOUTS["arena"][0])
+    assert read_votes(path).notes == ("2 both-bad votes counted as ties.",)
+    reading = read_votes(path, both_bad="drop")
+    assert reading.notes == ("2 both-bad votes dropped.",)
+    assert reading.votes.outcome.tolist() == [LEFT, RIGHT, TIE]
+    reading = read_votes(path, labels={"both_bad": "left"}, both_bad="drop")
+    assert reading.notes == ("1 both-bad vote dropped.",)
+    assert reading.votes.outcome.tolist() == [LEFT, RIGHT, TIE, LEFT]
+
+
+def test_rows_keep_their_numbers_when_others_were_dropped(tmp_path):
+    path = written(tmp_path, LAYOUTS["arena"][0] + "86,gpt,llama,model_c,j1,1\n")
+    with pytest.raises(
+        InvalidVotes, match="row 6: winner 'model_c' is not one of model_a, model_b"
+    ):
+        read_votes(path, both_bad="drop")
+
+
+def test_another_wish_for_both_bad_is_refused(tmp_path):
+    with pytest.raises(InvalidVotes, match="it must be tie or drop"):
+        read_votes(written(tmp_path, LAYOUTS["arena"][0]), both_bad="win")
+
+
+# --- which layout --------------------------------------------------------------------------
+
+
+def test_columns_may_have_other_names_in_every_layout(tmp_path):
+    for layout, (content, expected) in LAYOUTS.items():
+        preset = PRESETS[layout.split(",")[0]]
+        header, rows = content.split("\n", 1)
+        columns = header.split(",")
+        named = {}
+        for role in ("user", "left", "right", "winner"):
+            found = [name for name in preset.columns.get(role, ()) if name in columns]
+            if found:
+                columns[columns.index(found[0])] = named[role] = f"the {role}"
+        path = written(tmp_path, ",".join(columns) + "\n" + rows)
+        votes = read_votes(path, preset=preset.name, **named).votes
+        assert [row[:4] for row in as_tuples(votes)] == expected
+
+
+def test_named_columns_without_a_preset_are_canonical_where_that_fits(tmp_path):
+    path = written(tmp_path, "rater,a,b,says,w\nann,tea,milk,left,2\n")
+    options = {"user": "rater", "left": "a", "right": "b", "winner": "says", "weight": "w"}
+    reading = read_votes(path, **options)
+    assert reading.preset == "canonical" and reading.votes.weight.tolist() == [2]
+
+
+def test_a_layout_is_recognised_with_one_column_of_another_name(tmp_path):
+    content = LAYOUTS["arena"][0].replace("judge", "rater")
+    reading = read_votes(written(tmp_path, content), user="rater")
+    assert reading.preset == "arena" and reading.votes.users.tolist() == ["j1", "j2", "j3"]
+
+
+def test_two_layouts_that_fit_are_named(tmp_path):
+    path = written(tmp_path, "user,worker,left,right,winner\nu,w,tea,milk,left\n")
+    with pytest.raises(InvalidVotes, match=r"more than one layout: canonical, evalica.*--preset"):
+        read_votes(path)
+    assert read_votes(path, preset="canonical").votes.users.tolist() == ["u"]
+    assert read_votes(path, preset="evalica").votes.users.tolist() == ["w"]
+
+
+def test_of_two_columns_for_one_role_the_choice_is_told(tmp_path):
+    path = written(tmp_path, "user,left,right,winner,outcome\nu,tea,milk,left,-1\n")
+    reading = read_votes(path)
+    assert reading.votes.outcome.tolist() == [LEFT]
+    assert reading.notes == ("The winner is taken from 'winner', not from 'outcome'.",)
+
+
+@pytest.mark.parametrize(
+    "header, options, message",
+    [
+        ("a,b,c", {}, "fit no layout.* found: a, b, c.* --user, --left, --right and --winner"),
+        ("user,left,right", {}, "no column 'winner' for the winner; found: user, left, right"),
+        ("judgeID,system1Id,system1rank,system2Id", {}, "no column 'system2rank' for the right"),
+        ("user,left,right,winner", {"user": "who"}, "no column 'who' for the user"),
+        ("user,left,right,winner", {"preset": "arena"}, "no column 'model_a' for the left"),
+        ("user,left,right,winner", {"preset": "mine"}, "'mine' is not one of canonical, evalica"),
+        ("user,winner,loser", {"preset": "winner-loser", "winner": "winner"},
+         "layout winner-loser .* has no column for the winner. Leave out --winner"),
+        ("user,item1,item2,win1,win2,w", {"preset": "counts", "weight": "w"},
+         "layout counts .* has no column for the weight"),
+        (",".join(f"c{k}" for k in range(30)), {}, "c18, c19, and 10 more"),
+    ],
+)  # fmt: skip
+def test_columns_that_fit_nothing_are_refused_with_what_to_do(header, options, message, tmp_path):
+    row = ",".join("x" for _ in header.split(","))
+    with pytest.raises(InvalidVotes, match=message):
+        read_votes(written(tmp_path, f"{header}\n{row}\n"), **options)
+
+
+@pytest.mark.parametrize(
+    "layout, old, new, message",
+    [
+        ("crowd-kit", "w1,tea,milk,tea", "w1,tea,milk,tie",
+         "row 1: label 'tie' is not one of the two items. Map it with --label tie=tie"),
+        ("alpaca-eval", "a1,2.0", "a1,1.73", "row 2: preference '1.73' is not one of 1, 2, 1.5"),
+        ("pwcmp", "jpeg,avif,0", "jpeg,avif,0.5", "row 1: is_A_selected '0.5' is not one of 1, 0"),
+        ("arena", "model_b,j1", "model_c,j1",
+         r"row 2: winner 'model_c' is not one of model_a, model_b, tie, tie \(bothbad\)"),
+        ("gavel", "3,12,7", "3,12,12", "row 1: item '12' is compared with itself"),
+        ("winner-loser", "ann,tea", ",tea", "row 1: user is missing"),
+    ],
+)  # fmt: skip
+def test_what_a_layout_does_not_know_is_refused(layout, old, new, message, tmp_path):
+    content = LAYOUTS[layout][0]
+    assert old in content
+    with pytest.raises(InvalidVotes, match=message):
+        read_votes(written(tmp_path, content.replace(old, new)))
+
+
+def test_a_tie_can_be_declared_where_the_winner_is_an_item(tmp_path):
+    content = LAYOUTS["crowd-kit"][0].replace("w1,tea,milk,tea", "w1,tea,milk,equal")
+    reading = read_votes(written(tmp_path, content), labels={"equal": "tie"})
+    assert reading.votes.outcome.tolist() == [TIE, RIGHT, LEFT]
+
+
+@pytest.mark.parametrize("yes, no", [("true", "false"), ("True", "False"), ("TRUE", "FALSE")])
+def test_truths_may_be_spelled_out(yes, no, tmp_path):
+    content = LAYOUTS["pwcmp"][0].replace("avif,0", f"avif,{no}").replace("avif,1", f"avif,{yes}")
+    assert read_votes(written(tmp_path, content)).votes.outcome.tolist() == [RIGHT, LEFT]

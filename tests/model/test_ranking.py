@@ -1,0 +1,244 @@
+"""Rankings with ties, recommendations, and what a user's deviation is made of."""
+
+from dataclasses import replace
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from isplitlbi.data.comparisons import Comparisons
+from isplitlbi.evaluation.simulate import simulate
+from isplitlbi.model.links import LINKS, Logistic, link_named
+from isplitlbi.model.parameters import Parameters
+from isplitlbi.model.ranking import Ranking, as_good_as, better_than, decompose, relation
+from isplitlbi.solvers import Dynamics, fit_before_entries
+from votes import from_rows, random_votes, rows
+
+# Few distinct numbers, so that equal scores and differences on the threshold come up often.
+coarse = st.integers(-8, 8).map(lambda k: k / 4)
+any_scores = hnp.arrays(float, st.integers(1, 8), elements=coarse | st.floats(-3, 3))
+any_threshold = st.sampled_from([1e-3, 0.25, 0.5, 1.0]) | st.floats(1e-3, 4)
+
+OPPOSITE = {"better": "worse", "tied": "tied", "worse": "better"}
+
+
+def ranked(scores, threshold, seen=None):
+    """Rank items called a, b, c, ..."""
+    scores = np.asarray(scores, dtype=float)
+    names = np.array([chr(ord("a") + k) for k in range(len(scores))], dtype=object)
+    everything = np.ones(len(scores), dtype=bool)
+    return Ranking.of(names, scores, threshold, everything if seen is None else np.asarray(seen))
+
+
+# --- tiers ---------------------------------------------------------------------------------
+
+
+def test_a_tier_starts_at_its_best_item_and_takes_in_all_within_the_threshold():
+    # c is within 1 of b but not of a, the best of the first tier.
+    assert ranked([3.0, 2.25, 1.5, 1.0, 0.25], 1.0).tiers == [["a", "b"], ["c", "d"], ["e"]]
+
+
+def test_a_difference_equal_to_the_threshold_is_still_within_it():
+    assert ranked([1.0, 0.0, -0.25], 1.0).tiers == [["a", "b"], ["c"]]
+
+
+def test_one_item_makes_one_tier():
+    ranking = ranked([0.3], 0.5)
+    assert (ranking.tiers, len(ranking)) == ([["a"]], 1)
+
+
+def test_equal_scores_keep_the_order_of_the_items():
+    assert ranked([0.0, 5.0, 0.0, 5.0], 0.1).tiers == [["b", "d"], ["a", "c"]]
+
+
+@given(any_scores, any_threshold)
+def test_tiers_are_what_their_description_says(scores, threshold):
+    ranking = ranked(scores, threshold)
+    assert np.all(np.diff(ranking.scores) <= 0)
+    assert set(ranking.items) == {chr(ord("a") + k) for k in range(len(scores))}
+    expected, best = [], np.inf
+    for item, score in zip(ranking.items, ranking.scores, strict=True):
+        if expected and best - score <= threshold:
+            expected[-1].append(item)
+        else:
+            expected.append([item])
+            best = score
+    assert ranking.tiers == expected
+    np.testing.assert_array_equal(
+        ranking.tier, [number for number, tier in enumerate(expected, 1) for _ in tier]
+    )
+
+
+@given(any_scores, any_threshold)
+def test_the_best_of_a_tier_ties_with_all_of_it_and_beats_all_below(scores, threshold):
+    ranking = ranked(scores, threshold)
+    for number in np.unique(ranking.tier):
+        best = int(np.flatnonzero(ranking.tier == number)[0])
+        for other in range(best, len(ranking)):
+            expected = "tied" if ranking.tier[other] == number else "better"
+            assert relation(ranking.scores, threshold, best, other) == expected
+
+
+def test_scores_and_what_was_compared_follow_their_items():
+    ranking = ranked([0.0, 2.0, 1.0], 0.5, seen=[True, False, True])
+    assert ranking.items.tolist() == ["b", "c", "a"]
+    np.testing.assert_array_equal(ranking.scores, [2.0, 1.0, 0.0])
+    np.testing.assert_array_equal(ranking.compared, [False, True, True])
+
+
+def test_integer_ids_come_back_as_they_are():
+    ranking = Ranking.of(np.array([7, 3]), np.array([0.0, 1.0]), 0.5, np.ones(2, dtype=bool))
+    assert ranking.tiers == [[3], [7]]
+
+
+def test_a_printed_ranking_has_a_line_per_tier():
+    assert str(ranked([2.0, 1.75, 0.0], 0.5)) == "1  a, b\n2  c"
+
+
+def test_a_printed_ranking_aligns_the_numbers_of_ten_tiers():
+    lines = str(ranked(np.arange(10.0), 0.5)).splitlines()
+    assert (lines[0], lines[9]) == (" 1  j", "10  a")
+
+
+def test_a_printed_ranking_brackets_items_that_were_never_compared():
+    *tiers, note = str(ranked([2.0, 1.75, 0.0], 0.5, [True, False, True])).splitlines()
+    assert tiers == ["1  a, (b)", "2  c"]
+    assert "never compared" in note
+
+
+# --- the exact relation --------------------------------------------------------------------
+
+
+def test_being_tied_is_not_transitive():
+    scores = np.array([2.0, 1.25, 0.5])
+    assert relation(scores, 1.0, 0, 1) == relation(scores, 1.0, 1, 2) == "tied"
+    assert relation(scores, 1.0, 0, 2) == "better"
+
+
+@given(any_scores, any_threshold, st.data())
+def test_the_relation_is_exact_and_antisymmetric(scores, threshold, data):
+    index = st.integers(0, len(scores) - 1)
+    a, b = data.draw(index), data.draw(index)
+    found = relation(scores, threshold, a, b)
+    assert relation(scores, threshold, b, a) == OPPOSITE[found]
+    assert (found == "better") == (scores[a] - scores[b] > threshold)
+    assert (found == "worse") == (scores[b] - scores[a] > threshold)
+
+
+@given(any_scores, any_threshold)
+def test_better_than_better_is_better(scores, threshold):
+    everything = range(len(scores))
+    beats = np.array(
+        [[relation(scores, threshold, a, b) == "better" for b in everything] for a in everything]
+    )
+    through_another = (beats.astype(int) @ beats) > 0
+    assert np.all(beats[through_another])
+
+
+# --- recommendations -----------------------------------------------------------------------
+
+
+def test_items_as_good_as_one_come_nearest_first_without_itself():
+    scores = np.array([0.0, 0.75, -0.5, 3.0, 0.25])
+    assert as_good_as(scores, 1.0, 0).tolist() == [4, 2, 1]
+
+
+def test_items_better_than_one_come_with_the_slightest_step_first():
+    scores = np.array([0.0, 5.0, 0.5, 2.0, -3.0, 1.5])
+    assert better_than(scores, 1.0, 0).tolist() == [5, 3, 1]
+
+
+def test_nothing_is_better_than_the_best():
+    assert better_than(np.array([1.0, 0.0]), 0.1, 0).tolist() == []
+
+
+@given(any_scores, any_threshold, st.data())
+def test_recommendations_agree_with_the_relation(scores, threshold, data):
+    item = data.draw(st.integers(0, len(scores) - 1))
+    stand = [relation(scores, threshold, other, item) for other in range(len(scores))]
+    same, better = as_good_as(scores, threshold, item), better_than(scores, threshold, item)
+    assert set(same) == {k for k, word in enumerate(stand) if word == "tied" and k != item}
+    assert set(better) == {k for k, word in enumerate(stand) if word == "better"}
+    for chosen in (same, better):
+        assert np.all(np.diff(np.abs(scores[chosen] - scores[item])) >= 0)
+
+
+# --- decomposition -------------------------------------------------------------------------
+
+
+def dense(votes, deviation):
+    """Lay deviations out as a matrix, users by items and threshold."""
+    matrix = np.zeros((votes.n_users, votes.n_items + 1))
+    matrix[votes.slots.owner, votes.slots.coordinate] = deviation
+    return matrix
+
+
+@given(rows, st.integers(0, 2**32 - 1), st.floats(0, 4), st.sampled_from(sorted(LINKS)))
+def test_three_parts_with_disjoint_supports_add_up_to_the_deviation_exactly(
+    rows, seed, noise_level, link
+):
+    votes, rng = from_rows(rows), np.random.default_rng(seed)
+    consensus = np.append(rng.normal(size=votes.n_items), 1.0)
+    deviation = rng.normal(size=len(votes.slots.coordinate)) * rng.integers(0, 2)
+    deviation[votes.slots.threshold] = rng.uniform(-0.5, 1.0, votes.n_users)
+    out = np.flatnonzero(rng.random(votes.n_users) < 0.4)
+    parameters = Parameters(votes.slots, consensus, deviation)
+    parts = decompose(votes, parameters, out, link_named(link), 1.0, noise_level)
+
+    total = parts.abnormal + parts.personal + parts.noise
+    assert total.toarray().tobytes() == (dense(votes, deviation) + 0.0).tobytes()
+    supports = np.stack([part.toarray() != 0 for part in parts])
+    assert supports.sum(axis=0).max() <= 1
+    # Nothing is stored that is zero, and what is abnormal is all of the users outside.
+    assert sum(part.nnz for part in parts) == np.count_nonzero(deviation)
+    expected = dense(votes, deviation)
+    expected[np.setdiff1d(np.arange(votes.n_users), out)] = 0.0
+    np.testing.assert_array_equal(parts.abnormal.toarray(), expected)
+
+
+def test_a_higher_noise_level_leaves_less_that_is_personal():
+    votes = random_votes(0, n_votes=120)
+    rng = np.random.default_rng(1)
+    parameters = Parameters(
+        votes.slots, np.append(np.zeros(votes.n_items), 1.0),
+        rng.normal(scale=0.5, size=len(votes.slots.coordinate)),
+    )  # fmt: skip
+    nobody = np.empty(0, dtype=np.intp)
+    counts = [
+        decompose(votes, parameters, nobody, Logistic(), 1.0, level).personal.nnz
+        for level in (0.0, 1.0, 2.0, np.inf)
+    ]
+    assert counts[0] == len(votes.slots.coordinate)
+    assert counts[-1] == 0
+    assert counts == sorted(counts, reverse=True)
+    assert len(set(counts)) == 4
+
+
+def test_the_noise_of_one_vote_is_that_of_its_information_under_the_ridge():
+    # One vote on two equal items at threshold 1: either side wins with probability F(-1), and then
+    # the log-probability's slope in the margin is F(1); a tie has none.
+    votes = Comparisons.from_arrays(["ann"], ["tea"], ["milk"], ["left"])
+    win, lose = 1 / (1 + np.exp(1.0)), 1 / (1 + np.exp(-1.0))
+    information, nu = 2 * win * lose**2, 0.5
+    sd = np.sqrt(information) / (information + 1 / nu)
+    consensus, nobody = np.array([0.0, 0.0, 1.0]), np.empty(0, dtype=np.intp)
+    for size, personal in ((1.99, 0), (2.01, 2)):
+        parameters = Parameters(votes.slots, consensus, size * sd * np.array([1.0, -1.0, 0.0]))
+        parts = decompose(votes, parameters, nobody, Logistic(), nu, 2.0)
+        assert (parts.personal.nnz, parts.noise.nnz) == (personal, 2 - personal)
+
+
+def test_a_user_of_the_consensus_is_mostly_noise_and_a_reversed_one_is_not():
+    votes, _ = simulate(
+        n_users=12, n_items=6, votes_per_user=(60, 60), score_sd=2.0, threshold=0.8,
+        abnormal_share=0.0, random_state=2,
+    )  # fmt: skip
+    last = votes.user == 11
+    votes = replace(votes, outcome=np.where(last, -votes.outcome, votes.outcome))
+    dynamics, nobody = Dynamics(nu=1.0), np.empty(0, dtype=np.intp)
+    parameters = Parameters(votes.slots, *fit_before_entries(votes, Logistic(), dynamics))
+    parts = decompose(votes, parameters, nobody, Logistic(), dynamics.nu, 2.0)
+    personal_share = np.count_nonzero(parts.personal.toarray(), axis=1) / 7
+    assert np.mean(personal_share[:11]) < 0.1
+    assert personal_share[11] > 0.5

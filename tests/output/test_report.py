@@ -1,0 +1,550 @@
+"""The report as a file: what it says, what it holds, and that strangers' ids stay text.
+
+What its script does is tested in a browser, in test_report_in_browser.py.
+"""
+
+import base64
+import hashlib
+import html
+import json
+import re
+import subprocess
+import sys
+import zlib
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+from isplitlbi import Comparisons, ISplitLBI
+from isplitlbi.evaluation.simulate import simulate
+from isplitlbi.output.report import TITLE, content, study, write_report
+from isplitlbi.output.tables import users_table
+from studies import HOSTILE, hostile_model, small_model
+
+pytest.importorskip("plotly", reason="the report needs plotly (pip install .[report])")
+pytest.importorskip("jinja2", reason="the report needs jinja2 (pip install .[report])")
+
+TYPES = {"f4": "<f4", "f8": "<f8", "i2": "<i2", "i4": "<i4", "u4": "<u4"}
+
+
+class Page(HTMLParser):
+    """A page as a parser sees it: its elements, the texts of some, everything visible."""
+
+    def __init__(self, source):
+        super().__init__()
+        self.elements, self.texts, self.open = [], {}, []
+        self.visible = []
+        self.feed(source)
+
+    def handle_starttag(self, tag, attrs):
+        self.elements.append((tag, dict(attrs)))
+        self.open.append((tag, dict(attrs).get("id")))
+
+    def handle_endtag(self, tag):
+        while self.open and self.open.pop()[0] != tag:
+            pass
+
+    def handle_data(self, data):
+        tag, name = self.open[-1] if self.open else (None, None)
+        if tag not in ("script", "style"):
+            self.visible.append(data)
+        self.texts[name] = self.texts.get(name, "") + data
+
+
+def unpacked(value):
+    return np.frombuffer(zlib.decompress(base64.b64decode(value["bytes"])), TYPES[value["type"]])
+
+
+@pytest.fixture(scope="module")
+def model():
+    return small_model()
+
+
+@pytest.fixture(scope="module")
+def source(model, tmp_path_factory):
+    file = tmp_path_factory.mktemp("report") / "report.html"
+    write_report(model, file)
+    return file.read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def page(source):
+    return Page(source)
+
+
+@pytest.fixture(scope="module")
+def told(page):
+    return json.loads(page.texts["study"])
+
+
+def test_the_same_model_gives_the_same_file(model, source, tmp_path):
+    write_report(model, tmp_path / "again.html")
+    assert (tmp_path / "again.html").read_text(encoding="utf-8") == source
+
+
+def test_nothing_is_loaded_from_anywhere(page):
+    for tag, attributes in page.elements:
+        assert tag not in ("link", "img", "iframe", "object", "embed", "base")
+        assert "src" not in attributes
+        assert attributes.get("href", "#").startswith("#")
+
+
+def test_the_policy_runs_no_script_but_the_two_of_the_page(page):
+    (policy,) = [a["content"] for _, a in page.elements if "http-equiv" in a]
+    rules = dict(rule.strip().split(" ", 1) for rule in policy.split(";"))
+    assert rules["default-src"] == "'none'"
+    library = zlib.decompress(base64.b64decode(page.texts["charts"]))
+    own = [a for tag, a in page.elements if tag == "script" and not a]
+    assert len(own) == 1
+    hashes = [base64.b64encode(hashlib.sha256(script).digest()).decode()
+              for script in (script_of(page), library)]  # fmt: skip
+    assert rules["script-src"] == " ".join(f"'sha256-{each}'" for each in hashes)
+
+
+def script_of(page):
+    from importlib import resources
+
+    script = resources.files("isplitlbi.output.report").joinpath("page.js").read_bytes()
+    assert script.decode() in "".join(page.texts[None])
+    return script
+
+
+def test_every_label_and_every_heading_points_at_something(page):
+    ids = [a["id"] for _, a in page.elements if "id" in a]
+    assert len(ids) == len(set(ids))
+    for tag, attributes in page.elements:
+        for name in ("for", "aria-labelledby"):
+            assert attributes.get(name, ids[0]) in ids, (tag, attributes)
+        if attributes.get("href", "").startswith("#"):
+            assert attributes["href"][1:] in ids
+
+
+def test_the_answer_has_three_sentences_with_the_figures_of_the_model(model, source):
+    sentences = re.findall(r'<p class="answer">(.*)</p>', source)
+    asked, consensus, users = (re.sub("<.*?>", "", sentence) for sentence in sentences)
+    votes = model.votes_
+    assert f"{votes.n_users} users said in {votes.n_votes} votes" in asked
+    assert f"{100 * np.mean(votes.outcome == 0):.1f} %" in asked
+    tiers = model.ranking().tiers
+    assert f"{len(tiers)} tiers" in consensus
+    assert str(tiers[0][0]) in consensus and str(tiers[-1][0]) in consensus
+    assert f"{len(model.abnormal_users_)} users do not vote like the consensus" in users
+    assert "2 reversed" in users
+    curves, at = model.selection_.chosen, None
+    at = int(np.argmin(np.abs(curves.times - model.time_)))
+    assert f"log-loss {curves.mean('log_loss')[at]:.3f} against " in users
+
+
+def test_the_consensus_stands_in_its_order_with_scores_and_intervals(model, source):
+    rows = re.findall(
+        r'<span(?: class=unseen)?>(\d+)</span></td><th scope="row" class="name"><bdi>(.*?)</bdi>.*?'
+        r'<td class="number">(.*?)</td><td class="number wide">(.*?) to (.*?)</td>',
+        source, re.S,
+    )  # fmt: skip
+    ranking, (low, high) = model.ranking(), model.consensus_intervals()
+    order = np.argsort(-model.consensus_, kind="stable")
+    assert [row[1] for row in rows] == list(ranking.items)
+    assert [int(row[0]) for row in rows] == list(ranking.tier)
+    assert [row[2] for row in rows] == [f"{score:.2f}" for score in ranking.scores]
+    assert [row[3] for row in rows] == [f"{value:.2f}" for value in low[order]]
+    assert [row[4] for row in rows] == [f"{value:.2f}" for value in high[order]]
+    assert np.all(low < model.consensus_) and np.all(model.consensus_ < high)
+
+
+def test_the_bars_of_the_consensus_lie_where_their_figures_say(model, source):
+    drawn = re.findall(
+        r'<i style="left:(.*?)%;width:(.*?)%"></i><b style="left:(.*?)%"></b>', source
+    )
+    left, width, dot = np.array(drawn, dtype=float).T
+    low, high = model.consensus_intervals()
+    order = np.argsort(-model.consensus_, kind="stable")
+
+    def at(score):
+        return 100 * (score[order] - low.min()) / (high.max() - low.min())
+
+    np.testing.assert_allclose(left, at(low), atol=0.01)
+    np.testing.assert_allclose(left + width, at(high), atol=0.02)
+    np.testing.assert_allclose(dot, at(model.consensus_), atol=0.01)
+
+
+def test_a_tier_is_numbered_at_its_first_item_only(model, page):
+    rows = [a["class"] for tag, a in page.elements if tag == "tr" and "class" in a]
+    first = np.diff(model.ranking().tier, prepend=0) > 0
+    assert [row.endswith(" opens") for row in rows] == first.tolist()
+
+
+def test_many_items_of_a_tier_are_named_in_part():
+    assert content._enumerated(["a"]).striptags() == "a"
+    assert content._enumerated(["a", "b"]).striptags() == "a and b"
+    assert content._enumerated(list("abc")).striptags() == "a, b and c"
+    assert content._enumerated(list("abcdef")).striptags() == "a, b, c and 3 more"
+
+
+def test_the_table_of_users_says_how_many_there_are_of_each_kind(model, page):
+    visible = " ".join("".join(page.visible).split())
+    kinds = model.abnormality().kind
+    flagged = len(model.abnormal_users_)
+    assert f"{flagged} of 16 users do not vote like the consensus; of those named, 5 %" in visible
+    assert f"all abnormal users ({flagged}) " in visible and "everybody (16) " in visible
+    for kind in set(kinds) - {""}:
+        assert f"{kind} ({kinds.count(kind)}) " in visible
+    votes = model.votes_.votes_per_user
+    shown = f"{votes.min()} to {votes.max()} votes each, half of them at most {np.median(votes):g}."
+    assert shown in visible
+
+
+def test_held_out_scores_are_those_of_the_curves(model, source):
+    curves = model.selection_.chosen
+    at = int(np.argmin(np.abs(curves.times - model.time_)))
+    rows = re.findall(
+        r'<tr><th scope="row">(.*?)</th><td class="number">(.*?)</td><td class="number">(.*?)</td>',
+        source,
+    )
+    assert rows == [
+        (content.SCORE_NAMES[scoring], f"{curves.mean(scoring)[at]:.3f}",
+         f"{curves.mean(scoring, 'sparse')[0]:.3f}")
+        for scoring in ("log_loss", "micro_f1", "macro_f1")
+    ]  # fmt: skip
+    for row in content._scores(model):
+        sign = -1 if row["name"] == "log-loss" else 1
+        better = sign * (float(row["own"]) - float(row["consensus"]))
+        assert row["gain"] == pytest.approx(better, abs=0.0011)
+
+
+@pytest.mark.parametrize(
+    ("gain", "own", "verdict"),
+    [
+        (0.3, "0.500", "own rankings predict held-out votes better"),
+        (0.1, "0.700", "own rankings hardly predict"),
+        (-0.3, "1.100", "own rankings do not predict"),
+        (1e-9, "0.800", "own rankings hardly predict"),
+    ],
+)
+def test_the_verdict_weighs_the_gain_against_its_error(model, gain, own, verdict):
+    spread = 0.1 if abs(gain) > 1e-6 else 0.0
+    scores = {"gain": gain, "spread": spread, "own": own, "consensus": "0.800"}
+    last = content._answer(model, [scores])[-1]
+    assert f"; {verdict}" in last and f"(log-loss {own} against 0.800)." in last
+
+
+def test_the_findings_of_check_are_in_the_page(model, page):
+    from isplitlbi.diagnostics.check import check
+
+    visible = "".join(page.visible)
+    for finding in check(model.votes_).findings:
+        assert finding.sentence in visible
+
+
+def test_the_effect_of_leaving_users_out_is_in_the_page(model, page):
+    visible = " ".join("".join(page.visible).split())
+    effect = model.effect_of_leaving_out()
+    assert effect.sentence() in visible
+    for k, item in enumerate(effect.items):
+        up = effect.rank_with[k] - effect.rank_without[k]
+        moved = "–" if up == 0 else f"{'▲' if up > 0 else '▼'} {abs(up)}"
+        shown = (
+            f"{item}{effect.rank_with[k]}{effect.rank_low[k]} to {effect.rank_high[k]}"
+            f"{effect.rank_without[k]} {moved} "
+            f"{effect.score_with[k]:.2f}{effect.score_without[k]:.2f}"
+        )
+        assert shown in visible
+    assert np.any(effect.rank_with != effect.rank_without)
+
+
+def test_settings_seed_versions_and_the_paper_are_in_the_page(model, page):
+    import isplitlbi
+
+    visible = "".join(page.visible)
+    for text in (isplitlbi.__version__, "iSplit LBI: Individualized", f"{model.time_:.6g}"):
+        assert text in visible
+    assert re.search(r"seed\s*0", visible)
+
+
+def test_the_script_gets_every_user_in_the_order_of_leaving(model, told):
+    table = users_table(model)
+    assert told["users"]["user"] == table["user"].to_list()
+    assert told["users"]["abnormal"] == table["abnormal"].to_list()
+    kinds = [told["kinds"][kind]["name"] if kind >= 0 else None for kind in told["users"]["kind"]]
+    assert kinds == table["kind"].to_list()
+    # Exactly, because the script compares them with the times of the path.
+    assert told["users"]["entry_time"] == table["entry_time"].to_list()
+
+
+def deviations_of(path):
+    """Follow what the script does with the packed differences."""
+    differences = unpacked(path["differences"]).reshape(len(path["kept"]), -1)
+    return path["step"] * np.cumsum(differences, axis=0, dtype=np.int16)
+
+
+def test_the_script_gets_everybodys_deviations_along_the_path(model, told):
+    path, along = told["path"], model.path_
+    np.testing.assert_array_equal(path["times"], along.times)
+    assert along.times[path["chosen"]] == model.time_
+    consensus = unpacked(path["consensus"]).reshape(along.consensus.shape)
+    np.testing.assert_array_equal(consensus, along.consensus)
+    start, exact = unpacked(path["start"]), unpacked(path["at_chosen"])
+    rough = deviations_of(path)
+    assert path["chosen"] in path["kept"]
+    for place, user in enumerate(told["users"]["user"]):
+        index = model.users_.tolist().index(user)
+        mine, slots = slice(*start[place : place + 2]), slice(*along.slots.start[index : index + 2])
+        np.testing.assert_array_equal(
+            unpacked(path["coordinate"])[mine], along.slots.coordinate[slots]
+        )
+        np.testing.assert_allclose(exact[mine], model.parameters_.deviation[slots], rtol=1e-6)
+        expected = along.deviation[path["kept"]][:, slots]
+        np.testing.assert_allclose(rough[:, mine], expected, atol=0.51 * path["step"])
+
+
+def test_the_script_gets_the_votes_that_tell_most_of_every_user(model, told):
+    telling = {name: unpacked(value) for name, value in told["telling"].items()}
+    for place, user in enumerate(told["users"]["user"]):
+        votes = range(*telling["start"][place : place + 2])
+        shown = [
+            (model.items_[telling["left"][k]], model.items_[telling["right"][k]],
+             telling["outcome"][k], telling["times"][k])
+            for k in votes
+        ]  # fmt: skip
+        expected = model.telling_votes(user, study.MOST_TELLING)
+        assert shown == [(vote.left, vote.right, vote.outcome, vote.times) for vote in expected]
+        np.testing.assert_allclose(
+            telling["probability"][votes.start : votes.stop],
+            [vote.probability for vote in expected], rtol=1e-5,
+        )  # fmt: skip
+
+
+def test_the_same_vote_with_other_weights_is_the_same_thing_said_again():
+    n = 60
+    model = ISplitLBI(time=0.5, times=[0.5]).fit(
+        Comparisons.from_arrays(
+            ["ann"] * n, ["a", "b", "c"] * 20, ["b", "c", "a"] * 20, [1, 0, -1] * 20,
+            weight=1.0 + np.arange(n) / n,
+        )
+    )  # fmt: skip
+    telling = study.study_of(model)["telling"]
+    assert unpacked(telling["times"]).tolist() == [20, 20, 20]
+
+
+def test_the_curves_of_both_estimates_are_in_the_page(model, told):
+    curves = model.selection_.chosen
+    for scoring in ("log_loss", "micro_f1", "macro_f1"):
+        for estimate in ("dense", "sparse"):
+            shown = told["curves"][f"{scoring} {estimate}"]
+            np.testing.assert_allclose(shown["mean"], curves.mean(scoring, estimate), rtol=1e-4)
+            np.testing.assert_allclose(shown["spread"], curves.spread(scoring, estimate), rtol=1e-4)
+    assert np.any(curves.mean("log_loss") != curves.mean("log_loss", "sparse"))
+
+
+def test_the_share_of_ties_is_what_the_link_says_of_equal_items(model, told):
+    for place, user in enumerate(told["users"]["user"]):
+        threshold = model.threshold(user)
+        _, tie, _ = np.exp(model.link_.log_probabilities(np.zeros(1), np.array([threshold])))[0]
+        assert told["users"]["tie_share"][place] == pytest.approx(tie, rel=1e-4)
+
+
+@pytest.mark.parametrize("largest", [1.0, 65.0, 5_000.0])
+def test_large_steps_between_times_survive_packing(largest):
+    # What does not fit into 16 bits wraps around, and comes back.
+    values = np.array([[-largest], [largest], [-largest]])
+    step = max(study.STEP, largest / 30_000)
+    in_steps = np.round(values / step).astype(np.int64)
+    differences = np.diff(in_steps, axis=0, prepend=0).astype(np.int16)
+    back = step * np.cumsum(differences, axis=0, dtype=np.int16)
+    np.testing.assert_allclose(back, values, atol=0.51 * step)
+
+
+def test_a_model_too_large_keeps_fewer_times_and_then_fewer_users(model, monkeypatch):
+    n_slots = len(model.path_.slots.coordinate)
+    monkeypatch.setattr(study, "MOST_VALUES", 10 * n_slots)
+    fewer = study.study_of(model)["path"]
+    assert len(fewer["kept"]) in (10, 11)
+    assert fewer["kept"][0] == 0 and fewer["kept"][-1] == len(model.path_.times) - 1
+    assert fewer["chosen"] in fewer["kept"]
+    monkeypatch.setattr(study, "MOST_SLOTS", n_slots // 2)
+    small = study.study_of(model)
+    start = unpacked(small["path"]["start"])
+    assert len(small["users"]["user"]) == len(model.users_)
+    assert 0 < len(start) - 1 < len(model.users_)
+    assert start[-1] <= n_slots // 2
+
+
+# --- strangers ------------------------------------------------------------------------------
+
+
+def test_hostile_ids_add_no_element_and_no_attribute(source, tmp_path):
+    strangers = hostile_model()
+    write_report(strangers, tmp_path / "hostile.html", title="</title><script>1</script>")
+    text = (tmp_path / "hostile.html").read_text(encoding="utf-8")
+    ours, theirs = Page(source), Page(text)
+
+    def shapes(page):
+        return {(tag, tuple(sorted(attributes))) for tag, attributes in page.elements}
+
+    # A long id has a title, so that it can be read; nothing else is new.
+    assert shapes(theirs) - shapes(ours) <= {("bdi", ("title",))}
+    assert sum(tag == "script" for tag, _ in theirs.elements) == 3
+    assert json.loads(theirs.texts["study"])["items"] == strangers.items_.tolist()
+    visible = "".join(theirs.visible)
+    for name in HOSTILE[:14]:
+        assert name in visible
+    assert r"line\nbreak" in visible
+    assert "x" * content.LONGEST_ID + "…" in visible
+    assert "x" * (content.LONGEST_ID + 1) not in visible
+    assert r"'\u2003\u200b'" in visible
+
+
+@pytest.mark.parametrize("sign", ["\x00", "\x1b", "\r", "\x7f", "\x9b"])
+def test_control_characters_are_spelled_out(sign):
+    assert html.unescape(str(content.shown_id(f"a{sign}b"))) == f"<bdi>a{ascii(sign)[1:-1]}b</bdi>"
+
+
+def test_the_title_of_a_long_id_stays_text():
+    (element,) = Page(str(content.shown_id("' onclick='<b>" * 20))).elements
+    assert element == ("bdi", {"title": "' onclick='<b>" * 20})
+
+
+@pytest.mark.parametrize("blank", [" ", "\xa0", "\u200b", "\u2003\u202e"])
+def test_an_id_that_nobody_could_see_is_spelled_out(blank):
+    assert html.unescape(str(content.shown_id(blank))) == f"<bdi>{blank!a}</bdi>"
+
+
+# --- models of every sort -------------------------------------------------------------------
+
+
+def texts_of(model, tmp_path):
+    write_report(model, tmp_path / "report.html")
+    page = Page((tmp_path / "report.html").read_text(encoding="utf-8"))
+    return page, " ".join("".join(page.visible).split())
+
+
+def test_a_model_whose_time_was_given_says_that_nothing_was_held_out(tmp_path):
+    votes = simulate(n_users=6, n_items=4, votes_per_user=(10, 12), random_state=2).votes
+    page, text = texts_of(ISplitLBI(time=1.0).fit(votes), tmp_path)
+    assert "nothing was held out" in text
+    assert "The time to stop at was given." in text and "Cross-validation chose" not in text
+    assert "curves-chart" not in page.texts
+    assert json.loads(page.texts["study"])["curves"] is None
+
+
+def test_a_single_time_says_that_there_is_nothing_to_slide_along(tmp_path):
+    votes = simulate(n_users=6, n_items=4, votes_per_user=(10, 12), random_state=2).votes
+    page, text = texts_of(ISplitLBI(times=[1.0], time=1.0).fit(votes), tmp_path)
+    assert "single time of its path" in text
+    (slider,) = [a for tag, a in page.elements if a.get("type") == "range"]
+    assert "disabled" in slider
+
+
+def test_nobody_abnormal_is_said_so(tmp_path):
+    votes = simulate(
+        n_users=6, n_items=4, votes_per_user=(10, 12), abnormal_share=0.0, random_state=2
+    ).votes
+    model = ISplitLBI(n_folds=2).fit(votes)
+    assert model.abnormal_users_ == []
+    _, text = texts_of(model, tmp_path)
+    assert "Nobody votes unlike the consensus" in text
+    assert "Nobody was left out" in text
+
+
+def test_where_everybody_is_abnormal_nobody_is_left_to_compare_with(tmp_path):
+    rng = np.random.default_rng(0)
+    left = rng.integers(6, size=1_200)
+    right = (left + rng.integers(1, 6, size=1_200)) % 6
+    user = rng.integers(4, size=1_200)
+    taste = np.array([rng.permutation(6) for _ in range(4)])
+    outcome = np.sign(taste[user, left] - taste[user, right])
+    # All users left before the first time, so that there is no score of the consensus alone.
+    model = ISplitLBI(n_folds=2, fdr=0.9, times=[5.0, 6.0]).fit(
+        Comparisons.from_arrays(user, left, right, outcome)
+    )
+    assert len(model.abnormal_users_) == 4
+    _, text = texts_of(model, tmp_path)
+    assert "4 users do not vote like the consensus (4 different taste). " in text
+    assert "Nobody is left to make a consensus without them." in text
+    assert "Consensus only" not in text
+
+
+def test_one_abnormal_user_and_one_without_votes_are_counted_right(tmp_path):
+    votes = simulate(n_users=8, n_items=5, votes_per_user=(20, 30), random_state=1).votes
+    some = votes.subset((votes.user != 0) & (votes.user != 7))
+    model = ISplitLBI(time=0.5, times=[0.5]).fit(some)
+    assert len(model.abnormal_users_) == 1
+    page, text = texts_of(model, tmp_path)
+    assert f"6 users said in {len(some)} votes" in text
+    assert "1 of 8 users does not vote like the consensus" in text
+    users = json.loads(page.texts["study"])["users"]
+    place = users["user"].index("user-01")
+    assert (users["votes"][place], users["q_value"][place], users["quality"][place]) == (
+        0, None, None,
+    )  # fmt: skip
+
+
+def test_items_that_all_tie_are_one_tier(tmp_path):
+    names = np.array(["a", "b", "c"])
+    left, right = np.tile([0, 1, 2], 20), np.tile([1, 2, 0], 20)
+    users = np.repeat(["ann", "bob"], 30)
+    model = ISplitLBI(n_folds=2).fit(
+        Comparisons.from_arrays(users, names[left], names[right], np.zeros(60, dtype=int))
+    )
+    _, text = texts_of(model, tmp_path)
+    assert "cannot tell the items apart" in text
+
+
+def test_numbers_as_ids_stay_numbers(tmp_path):
+    rng = np.random.default_rng(1)
+    left = rng.integers(4, size=60)
+    votes = Comparisons.from_arrays(
+        rng.integers(5, size=60), left, (left + 1) % 4, rng.choice([1, 0, -1], 60)
+    )
+    page, _ = texts_of(ISplitLBI(n_folds=2).fit(votes), tmp_path)
+    assert sorted(json.loads(page.texts["study"])["users"]["user"]) == [0, 1, 2, 3, 4]
+
+
+def test_numbers_that_a_script_would_round_are_text():
+    ids = [2**53 + 1, 2**53, 1]
+    votes = Comparisons.from_arrays(ids, ids, ids[1:] + ids[:1], [1, 0, -1])
+    told = study.study_of(ISplitLBI(time=1.0, times=[1.0]).fit(votes))
+    assert told["items"] == ["1", "9007199254740992", "9007199254740993"]
+    assert sorted(told["users"]["user"]) == told["items"]
+
+
+def test_a_report_that_cannot_be_finished_leaves_the_old_one(model, tmp_path, monkeypatch):
+    (tmp_path / "report.html").write_text("old")
+    monkeypatch.setattr("isplitlbi.output.report.study_of", lambda _: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        write_report(model, tmp_path / "report.html")
+    assert [file.name for file in tmp_path.iterdir()] == ["report.html"]
+    assert (tmp_path / "report.html").read_text() == "old"
+
+
+def test_progress_goes_from_the_start_to_the_end(model, tmp_path):
+    told = []
+    write_report(
+        model, tmp_path / "r.html", progress=lambda share, what: told.append((share, what))
+    )
+    shares = [share for share, _ in told]
+    assert shares == sorted(shares) and shares[0] == 0.0 and 0.5 < shares[-1] <= 1.0
+    assert all(what for _, what in told)
+
+
+@pytest.mark.parametrize("missing", ["plotly", "jinja2"])
+def test_without_its_libraries_the_report_says_what_to_install(missing):
+    code = f"""
+import sys
+sys.modules |= {{"{missing}": None}}
+from isplitlbi.output.report import render
+try:
+    render(None, "")
+except ImportError as error:
+    print(error)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "pip install 'isplitlbi[report]'" in done.stdout
+    assert missing in done.stdout
+
+
+def test_the_title_is_the_one_asked_for(model, tmp_path):
+    write_report(model, tmp_path / "r.html", title="Tea & <coffee>")
+    page = Page((tmp_path / "r.html").read_text(encoding="utf-8"))
+    assert "".join(page.visible).count("Tea & <coffee>") == 2
+    assert TITLE not in "".join(page.visible)

@@ -1,0 +1,678 @@
+"""The report in a real browser: Debian's Chromium, without a head, from file://."""
+
+import csv
+import os
+import shutil
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+
+from isplitlbi.output.report import study, write_report
+from isplitlbi.output.tables import users_table
+from studies import HOSTILE, crowd_model, hostile_model, small_model
+
+sync_api = pytest.importorskip("playwright.sync_api", reason="tests in a browser need playwright")
+pytest.importorskip("plotly", reason="the report needs plotly (pip install .[report])")
+from axe_playwright_python.sync_playwright import Axe  # noqa: E402
+
+CHROMIUM = next(
+    (
+        found
+        for name in ("chromium", "chromium-browser", "google-chrome")
+        if (found := shutil.which(name))
+    ),
+    None,
+)
+pytestmark = pytest.mark.skipif(
+    CHROMIUM is None, reason="there is no Chromium here (Debian: apt-get install chromium)"
+)
+
+DESKTOP, PHONE = (1200, 900), (390, 844)
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with sync_api.sync_playwright() as playwright:
+        # A container has no user namespaces to make a sandbox of, and root may not use one.
+        chromium = playwright.chromium.launch(
+            executable_path=CHROMIUM, args=["--no-sandbox"] if os.getuid() == 0 else []
+        )
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture(scope="module")
+def model():
+    return small_model()
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("reports")
+
+
+@pytest.fixture(scope="module")
+def report(model, folder):
+    write_report(model, folder / "report.html")
+    return folder / "report.html"
+
+
+@pytest.fixture(scope="module")
+def hostile_report(folder):
+    write_report(hostile_model(), folder / "hostile.html")
+    return folder / "hostile.html"
+
+
+@contextmanager
+def opened(browser, file, size=DESKTOP, scheme="light", **options):
+    """Open a report; whatever it says on the console or asks of a network is an error."""
+    context = browser.new_context(
+        viewport={"width": size[0], "height": size[1]}, color_scheme=scheme, **options
+    )
+    page = context.new_page()
+    complaints, requests = [], []
+    page.on("console", lambda message: complaints.append(message.text))
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.on("dialog", lambda dialog: complaints.append(dialog.message))
+    page.on("request", lambda request: requests.append(request.url))
+    try:
+        page.goto(file.as_uri())
+        page.locator("html[data-ready=yes]").wait_for(timeout=60_000)
+        yield page
+        assert complaints == []
+        assert [url for url in requests if not url.startswith(("blob:", "data:"))] == [
+            file.as_uri()
+        ]
+    finally:
+        context.close()
+
+
+@pytest.fixture(scope="module")
+def used(browser, report):
+    with opened(browser, report) as page:
+        yield page
+
+
+@pytest.fixture
+def page(used):
+    """One page for many tests, because loading takes seconds; each finds it as it opened."""
+    yield used
+    if used.locator("#time-chosen").is_enabled():
+        used.locator("#time-chosen").click()
+    for field in ("#search", "#filter"):
+        used.locator(field).fill("")
+    used.locator("#show-kind").select_option("abnormal")
+    used.locator("#scoring").select_option("log_loss")
+    used.locator("#pick").select_option(index=0)
+    heading = used.locator("#users thead th", has_text="Left at")
+    while heading.get_attribute("aria-sort") != "ascending":
+        heading.locator("button").click()
+    used.evaluate("scrollTo(0, 0)")
+
+
+def slide(page, position):
+    page.locator("#time").evaluate(
+        "(slider, at) => { slider.value = at; slider.dispatchEvent(new Event('input')); }", position
+    )
+
+
+def own_ranking(page):
+    """Return (tier, item, score, compared) of every row of the user's ladder."""
+    rows = page.locator("#own tbody tr").evaluate_all(
+        """rows => rows.map(row => [row.cells[0].textContent, row.querySelector('bdi').textContent,
+        row.cells[3].textContent, !row.classList.contains('absent')])"""
+    )
+    return [(int(tier), item, float(score), seen) for tier, item, score, seen in rows]
+
+
+def users_shown(page):
+    return page.locator("#users tbody tr th").all_inner_texts()
+
+
+def column(page, title):
+    titles = [text.strip() for text in page.locator("#users thead th").all_inner_texts()]
+    place = [text.split()[0] for text in titles].index(title.split()[0])
+    return page.locator(f"#users tbody tr :nth-child({place + 1}):is(th, td)").all_inner_texts()
+
+
+def focused(page):
+    return page.evaluate("document.activeElement.id")
+
+
+# --- the slider -----------------------------------------------------------------------------
+
+
+def test_the_page_opens_at_the_chosen_time_with_whoever_has_left_by_then(page, model):
+    told = page.locator("#time-told").inner_text()
+    assert "the chosen time" in told
+    assert f"{len(model.left_consensus_)} of 16 users" in told
+    assert page.locator("#time-chosen").is_disabled()
+
+
+def positions(model):
+    return np.linspace(0, len(model.path_.times) - 1, 6).round().astype(int).tolist()
+
+
+def test_the_slider_moves_who_has_left(page, model):
+    for position in positions(model):
+        slide(page, position)
+        out = model.entry_times_ <= model.path_.times[position]
+        verb = "has" if out.sum() == 1 else "have"
+        told = page.locator("#time-told").inner_text()
+        assert told.endswith(f"{out.sum()} of 16 users {verb} left the consensus.")
+        order = np.argsort(model.entry_times_, kind="stable")[: out.sum()]
+        latest = [str(model.users_[user]) for user in order[::-1][:12]]
+        assert page.locator("#leavers button").all_inner_texts() == latest
+        assert page.locator("#time").get_attribute("aria-valuetext") == told
+
+
+def test_the_slider_moves_the_line_in_the_chart(page, model):
+    slide(page, 3)
+    lines = page.locator("#path-chart").evaluate("chart => chart.layout.shapes.map(s => s.x0)")
+    assert lines == pytest.approx([model.time_, model.path_.times[3]])
+
+
+def test_the_slider_moves_the_users_own_ranking(page, model):
+    user = page.locator("#who-name").inner_text()
+    index = model.users_.tolist().index(user)
+    for position in positions(model):
+        slide(page, position)
+        shown = {item: score for _, item, score, _ in own_ranking(page)}
+        expected = model.path_.at(model.path_.times[position]).scores_of(index)
+        for item, score in zip(model.items_, expected, strict=True):
+            assert shown[item] == pytest.approx(score, abs=0.01)
+        scores = [score for _, _, score, _ in own_ranking(page)]
+        assert scores == sorted(scores, reverse=True)
+
+
+def test_the_keyboard_moves_the_slider_and_a_button_brings_it_back(page):
+    before = page.locator("#time-told").inner_text()
+    page.locator("#time").focus()
+    page.keyboard.press("ArrowLeft")
+    page.keyboard.press("ArrowLeft")
+    assert page.locator("#time-told").inner_text() != before
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    assert page.locator("#time-told").inner_text() == before
+    # The button is off now: the keyboard is back on the slider, not nowhere.
+    assert focused(page) == "time"
+    page.keyboard.press("ArrowLeft")
+    assert page.locator("#time-told").inner_text() != before
+
+
+# --- the picker -----------------------------------------------------------------------------
+
+
+def test_every_user_can_be_picked_and_shows_the_models_own_ranking(page, model):
+    assert page.locator("#pick option").count() == len(model.users_)
+    for user in [*model.abnormal_users_[:2], model.users_[-1]]:
+        page.locator("#search").fill(str(user))
+        page.locator("#pick").select_option(index=0)
+        assert page.locator("#who-name").inner_text() == user
+        ranking = model.ranking(user)
+        expected = zip(ranking.tier, ranking.items, ranking.scores, ranking.compared, strict=True)
+        for (tier, item, score, seen), row in zip(own_ranking(page), expected, strict=True):
+            assert (tier, item, seen) == (row[0], row[1], row[3])
+            assert score == pytest.approx(row[2], abs=0.0051)
+        unexpected = [vote for vote in model.telling_votes(user) if vote.probability < 0.5]
+        assert page.locator("#telling li").count() <= len(unexpected)
+        assert page.locator("#telling-none").is_visible() == (not unexpected)
+        common = model.ranking().items.tolist()
+        up = [common.index(item) - place for place, item in enumerate(ranking.items)]
+        assert page.locator("#own tbody td:last-child").all_inner_texts() == [
+            f"{'▲' if by > 0 else '▼'} {abs(by)}" if by else "–" for by in up
+        ]
+
+
+def test_the_ladder_puts_the_user_and_the_consensus_where_their_scores_are(page, model):
+    user = page.locator("#who-name").inner_text()
+    ranking = model.ranking(user)
+    drawn = page.locator("#own tbody tr").evaluate_all(
+        "rows => rows.map(row => ['b', 's'].map(tag => row.querySelector(tag).style.left))"
+    )
+    own = ranking.scores
+    common = model.consensus_[[model.items_.tolist().index(item) for item in ranking.items]]
+    least, most = min(own.min(), common.min()), max(own.max(), common.max())
+    shown = np.array([[float(left.rstrip("%")) for left in row] for row in drawn])
+    expected = 100 * (np.stack([own, common], 1) - least) / (most - least)
+    np.testing.assert_allclose(shown, expected, atol=0.01)
+
+
+def test_a_picked_user_comes_with_kind_reason_quality_and_ties(page, model):
+    found = model.abnormality()
+    user = model.abnormal_users_[0]
+    index = model.users_.tolist().index(user)
+    page.locator("#search").fill(user)
+    page.keyboard.press("Enter")
+    assert page.locator("#who-kind").inner_text() == found.kind[index]
+    why = page.locator("#who-explanation").inner_text()
+    assert why[1:-1] == found.explanation[index][1:]
+    facts = page.locator("#who-facts").inner_text()
+    # Their quality is 0, although their votes depend on the items very much.
+    assert found.kind[index] == "reversed"
+    assert "0.00 of 1, as for all reversed votes" in facts
+    assert "as number 1" in facts
+    ties = np.exp(model.link_.log_probabilities(np.zeros(1), np.array([model.threshold(user)])))
+    assert f"a tie in {round(100 * ties[0, 1])} % of votes" in facts
+    assert f"q = {found.q_value[index]:.3f} (p = {found.p_value[index]:.3f})" in facts
+    assert found.q_value[index] != found.p_value[index]
+
+
+def test_the_votes_that_speak_most_against_the_consensus_are_listed(page, model):
+    user = page.locator("#who-name").inner_text()
+    expected = {}
+    for vote in model.telling_votes(user, 10):
+        winner, loser = (vote.left, vote.right) if vote.outcome > 0 else (vote.right, vote.left)
+        says = "ties with" if vote.outcome == 0 else "beats"
+        if vote.outcome == 0:
+            winner, loser = sorted((winner, loser))
+        sentence = f"{winner} {says} {loser}"
+        times, _ = expected.get(sentence, (0, None))
+        expected[sentence] = times + vote.times, vote.probability
+    shown = page.locator("#telling li").all_inner_texts()
+    assert len(shown) == 5
+    for text, (sentence, (times, share)) in zip(shown, expected.items(), strict=False):
+        again = f", said {times} times" if times > 1 else ""
+        chance = "less than 1" if share < 0.01 else round(100 * share)
+        assert text == f"{sentence}{again}; the consensus gave that {chance} %."
+
+
+def test_search_finds_by_name_and_by_kind_and_says_how_many(page, model):
+    page.locator("#search").fill("REVERSED")
+    assert page.locator("#pick option").count() == model.abnormality().kind.count("reversed") > 0
+    assert page.locator("#pick-told").inner_text() == "2 users found."
+    page.locator("#search").fill("no such user")
+    assert page.locator("#pick option").count() == 0
+    assert page.locator("#pick-told").inner_text() == "0 users found."
+
+
+def test_a_click_in_the_table_picks_the_user_even_when_the_search_hides_them(page):
+    page.locator("#search").fill("no such user")
+    row = page.locator("#users tbody tr").nth(2)
+    user = row.locator("bdi").inner_text()
+    row.locator("button").press("Enter")
+    assert page.locator("#who-name").inner_text() == user
+    assert focused(page) == "user-title"
+    assert page.locator("#pick option:checked").inner_text().strip("\u2068").startswith(user)
+
+
+def test_the_picked_user_stands_out_in_the_chart(page, model):
+    user = model.abnormal_users_[1]
+    page.locator("#leavers button", has_text=user).first.click()
+    height = page.locator("#path-chart").evaluate("chart => chart.data.at(-1).y.at(-1)")
+    index = model.users_.tolist().index(user)
+    last = model.path_.at(model.path_.times[-1]).distance_to_consensus()[index]
+    assert height == pytest.approx(last, rel=0.01)
+    page.locator("#path-chart").evaluate(
+        "chart => chart.emit('plotly_click', { points: [{ customdata: 5 }] })"
+    )
+    assert page.locator("#who-name").inner_text() == users_table(model)["user"][5]
+
+
+def test_the_chart_has_a_line_for_every_user_and_a_ring_for_who_leaves(page, model):
+    lines, rings = page.locator("#path-chart").evaluate(
+        """chart => ['lines', 'markers'].map(mode => new Set(chart.data.filter(t => t.mode === mode)
+        .flatMap(t => t.customdata ?? []).filter(user => user !== null)).size)"""
+    )
+    assert lines == len(model.users_)
+    assert rings == np.isfinite(model.entry_times_).sum()
+    heights = page.locator("#path-chart").evaluate(
+        """chart => chart.data.filter(t => t.mode === 'markers')
+        .flatMap(t => t.customdata.map((user, k) => [user, t.x[k], t.y[k]]))"""
+    )
+    along = np.array([model.path_.at(t).distance_to_consensus() for t in model.path_.times])
+    for place, left_at, height in heights:
+        index = model.users_.tolist().index(users_table(model)["user"][place])
+        assert left_at == model.entry_times_[index]
+        expected = np.interp(left_at, model.path_.times, along[:, index])
+        assert height == pytest.approx(expected, abs=0.005)
+    kinds = model.abnormality().kind
+    assert sorted(page.locator("#path-legend li").all_inner_texts()) == sorted(
+        f"{kind or 'not abnormal'} ({kinds.count(kind)})" for kind in set(kinds)
+    )
+
+
+def test_no_button_of_a_chart_sends_it_anywhere(page):
+    titles = page.locator(".modebar-btn").evaluate_all(
+        "buttons => buttons.map(each => each.getAttribute('aria-label') ?? each.dataset.title)"
+    )
+    assert set(titles) == {
+        "Download plot as a PNG", "Zoom", "Pan", "Zoom in", "Zoom out", "Reset axes"
+    }  # fmt: skip
+
+
+# --- the table ------------------------------------------------------------------------------
+
+
+def test_the_table_opens_with_the_abnormal_users_in_order_of_leaving(page, model):
+    assert users_shown(page) == model.abnormal_users_
+    assert page.locator("#table-told").inner_text() == f"{len(model.abnormal_users_)} users shown."
+
+
+def test_a_heading_sorts_one_way_and_then_the_other(page):
+    page.locator("#show-kind").select_option("everybody")
+    page.locator("#users thead button", has_text="User").click()
+    for title in ("Votes", "Quality", "Left at"):
+        heading = page.locator("#users thead th", has_text=title)
+        heading.locator("button").click()
+        upwards = [float(text) for text in column(page, title)]
+        assert upwards == sorted(upwards) and len(set(upwards)) > 1
+        assert heading.get_attribute("aria-sort") == "ascending"
+        heading.locator("button").click()
+        assert heading.get_attribute("aria-sort") == "descending"
+        assert [float(text) for text in column(page, title)] == sorted(upwards, reverse=True)
+        assert page.locator("#users th[aria-sort=none]").count() == 6
+
+
+def test_who_has_no_kind_stands_last_either_way(page, model):
+    page.locator("#show-kind").select_option("everybody")
+    kinds = sorted(kind for kind in model.abnormality().kind if kind)
+    rest = ["–"] * (len(model.users_) - len(kinds))
+    for expected in (kinds, kinds[::-1]):
+        page.locator("#users thead button", has_text="Kind").click()
+        assert column(page, "Kind") == expected + rest
+
+
+def test_users_are_sorted_by_the_numbers_in_their_names(page):
+    page.locator("#show-kind").select_option("everybody")
+    page.locator("#users thead button", has_text="User").click()
+    assert users_shown(page) == sorted(users_shown(page))
+    page.locator("#users thead button", has_text="User").click()
+    assert users_shown(page) == sorted(users_shown(page), reverse=True)
+
+
+def test_the_filters_by_kind_and_by_name_work_together(page, model):
+    kinds = model.abnormality().kind
+    page.locator("#show-kind").select_option("reversed")
+    assert sorted(users_shown(page)) == [
+        user for user, kind in zip(model.users_, kinds, strict=True) if kind == "reversed"
+    ]
+    name = users_shown(page)[0]
+    page.locator("#filter").fill(name.upper())
+    assert users_shown(page) == [name]
+    page.locator("#show-kind").select_option("everybody")
+    page.locator("#filter").fill("")
+    assert len(users_shown(page)) == len(model.users_)
+
+
+def downloaded(page, folder):
+    with page.expect_download() as waiting:
+        page.locator("#download").click()
+    assert waiting.value.suggested_filename == "users.csv"
+    waiting.value.save_as(folder / "users.csv")
+    with (folder / "users.csv").open(newline="", encoding="utf-8") as stream:
+        return list(csv.DictReader(stream))
+
+
+def test_the_download_has_the_rows_that_are_shown_with_the_columns_of_the_command(
+    page, model, tmp_path
+):
+    rows = downloaded(page, tmp_path)
+    table = users_table(model)
+    assert list(rows[0]) == [name for name in table.columns if name != "entry_rank"]
+    assert [row["user"] for row in rows] == model.abnormal_users_
+    expected = {row["user"]: row for row in table.iter_rows(named=True)}
+    for row in rows:
+        true = expected[row["user"]]
+        assert int(row["votes"]) == true["votes"]
+        assert (row["kind"], row["explanation"]) == (true["kind"], true["explanation"])
+        assert row["abnormal"] == "true"
+        for name in ("entry_time", "distance", "p_value", "q_value", "quality"):
+            assert float(row[name]) == pytest.approx(true[name], rel=1e-4)
+    page.locator("#show-kind").select_option("reversed")
+    page.locator("#users thead button", has_text="Left at").click()
+    shown = users_shown(page)
+    assert [row["user"] for row in downloaded(page, tmp_path)] == shown != sorted(shown)
+
+
+# --- how well it predicts -------------------------------------------------------------------
+
+
+def test_the_curve_follows_the_choice_of_score(page, model):
+    curves = model.selection_.chosen
+    at = int(np.argmin(np.abs(curves.times - model.time_)))
+    for scoring in ("log_loss", "macro_f1"):
+        page.locator("#scoring").select_option(scoring)
+        drawn = page.locator("#curves-chart").evaluate("chart => chart.data.map(t => t.y)")
+        expected = []
+        for estimate in ("dense", "sparse"):
+            mean, spread = curves.mean(scoring, estimate), curves.spread(scoring, estimate)
+            expected += [mean - spread, mean + spread, mean]
+        np.testing.assert_allclose(drawn, expected, rtol=1e-4)
+        caption = page.locator("#curves-caption").inner_text()
+        assert scoring.replace("_", "-").lower() in caption.lower()
+        assert f"is {drawn[2][at]:.3f}, give or take {drawn[1][at] - drawn[2][at]:.3f}" in caption
+
+
+# --- many users -----------------------------------------------------------------------------
+
+HELD = 440  # users whose rankings are in the file
+
+
+@pytest.fixture(scope="module")
+def crowd():
+    return crowd_model()
+
+
+@pytest.fixture(scope="module")
+def crowded(browser, crowd, folder):
+    """Open a report of 450 users that holds some times of some of them; opened once."""
+    n_slots = int(np.diff(crowd.path_.slots.start).max()) * HELD
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(study, "MOST_SLOTS", n_slots)
+        patch.setattr(study, "MOST_VALUES", 1)
+        write_report(crowd, folder / "crowd.html")
+    with opened(browser, folder / "crowd.html") as page:
+        yield page
+
+
+def test_between_the_times_that_are_kept_rankings_are_linear(crowded, crowd):
+    along, kept = crowd.path_, [0, 3, 6, 7, 9]
+    assert crowded.locator("#path-chart").evaluate("chart => chart.data.at(-1).x") == (
+        pytest.approx(along.times[kept])
+    )
+    index = crowd.users_.tolist().index(crowded.locator("#who-name").inner_text())
+    mine = slice(*along.slots.start[index : index + 2])
+    for position in range(len(along.times)):
+        slide(crowded, position)
+        own = along.consensus[position].copy()
+        own[along.slots.coordinate[mine]] += [
+            np.interp(along.times[position], along.times[kept], values)
+            for values in along.deviation[kept][:, mine].T
+        ]
+        shown = {item: score for _, item, score, _ in own_ranking(crowded)}
+        np.testing.assert_allclose([shown[item] for item in crowd.items_], own[:-1], atol=0.01)
+    crowded.locator("#time-chosen").click()
+
+
+def test_who_has_no_line_of_their_own_is_in_the_band(crowded, crowd):
+    legend = crowded.locator("#path-legend li").all_inner_texts()
+    assert legend[-1] == "grey band: the middle 80 % of 40 users without a line"
+    assert f"rankings of {HELD} of 450 users" in crowded.locator("#path-caption").inner_text()
+    found = crowd.abnormality().flagged
+    table = users_table(crowd)["user"].to_list()
+    held = [crowd.users_.tolist().index(user) for user in table[:HELD]]
+    others = [user for user in held if not found[user]][400 - found[held].sum() :]
+    assert len(others) == 40
+    bands = crowded.locator("#path-chart").evaluate(
+        "chart => chart.data.slice(0, 3).map(t => t.y[3])"  # at the chosen time, where it is exact
+    )
+    heights = np.sort(crowd.distance_to_consensus()[others])
+    assert bands == pytest.approx(heights[[4, 36, 20]], rel=1e-4)
+
+
+def test_a_long_list_says_what_it_leaves_out_and_still_has_the_picked_user(crowded, crowd):
+    table = users_table(crowd)["user"].to_list()
+    assert crowded.locator("#pick option").count() == 200
+    assert crowded.locator("#pick-told").inner_text() == (
+        "200 of 450 users listed; search to narrow them down."
+    )
+    crowded.locator("#search").fill(table[300])
+    crowded.locator("#search").press("Enter")
+    crowded.locator("#search").fill("")
+    assert table[300] in crowded.locator("#pick option:checked").inner_text()
+    assert "Left the consensus\nnever" in crowded.locator("#who-facts").inner_text()
+
+
+def test_quality_and_readiness_to_tie_are_put_into_words(crowded, crowd):
+    def ties(threshold):
+        return np.exp(crowd.link_.log_probabilities(np.zeros(1), np.array([threshold])))[0, 1]
+
+    careful = ["votes hardly depend on the items", "doubtful", "mostly careful", "careful"]
+    ready = ["hardly", "less ready", "about as readily", "readier", "much readier"]
+    seen = set()
+    crowded.locator("#search").fill("")
+    for place, user in list(enumerate(users_table(crowd)["user"]))[:200:5]:
+        crowded.locator("#pick").select_option(value=str(place))
+        quality, readiness = crowded.locator("#who-facts dd").all_inner_texts()[-2:]
+        value = crowd.abnormality().quality[crowd.users_.tolist().index(user)]
+        seen.add(word := careful[np.searchsorted([0.2, 0.5, 0.8], value)])
+        assert quality == f"{value:.2f} of 1, {word}"
+        ratio = ties(crowd.threshold(user)) / ties(crowd.threshold_)
+        word = ready[np.searchsorted([0.5, 0.87, 1.15, 1.5], ratio)]
+        assert readiness.startswith(word) or f"calls ties {word}" in readiness
+    assert seen == set(careful)
+
+
+def test_a_user_whose_ranking_is_not_in_the_file_has_no_ladder_and_no_line(crowded, crowd):
+    crowded.locator("#search").fill(users_table(crowd)["user"][449])
+    crowded.locator("#search").press("Enter")
+    assert "too large to hold" in crowded.locator("#own tbody").inner_text()
+    picked = "chart => chart.data.at(-1).y.length"
+    assert crowded.locator("#path-chart").evaluate(picked) == 0
+    crowded.locator("#leavers button").first.click()
+    assert crowded.locator("#own tbody tr").count() == len(crowd.items_)
+    assert crowded.locator("#path-chart").evaluate(picked) > 0
+
+
+def test_a_long_table_comes_in_parts_and_the_keyboard_stays_in_it(crowded, crowd, tmp_path):
+    crowded.locator("#show-kind").select_option("everybody")
+    told = crowded.locator("#table-told")
+    assert told.inner_text() == "100 of 450 users shown; the download has them all."
+    table = users_table(crowd)["user"].to_list()
+    assert users_shown(crowded) == table[:100]
+    for shown in (200, 300, 400, 450):
+        crowded.locator("#more").press("Enter")
+        assert users_shown(crowded) == table[:shown]
+        first = crowded.evaluate("document.activeElement.closest('tr').sectionRowIndex")
+        assert first == 100 * ((shown - 1) // 100)
+    assert not crowded.locator("#more").is_visible()
+    assert [row["user"] for row in downloaded(crowded, tmp_path)] == table
+
+
+# --- strangers ------------------------------------------------------------------------------
+
+
+def test_hostile_ids_do_nothing_and_show_as_text(browser, hostile_report, tmp_path):
+    with opened(browser, hostile_report) as page:
+        title = page.title()
+        page.locator("#show-kind").select_option("everybody")
+        for place in range(len(HOSTILE)):
+            page.locator("#pick").select_option(index=place)
+            page.locator("#users tbody button").nth(place).hover()
+        lines = page.locator("#path-chart .scatterlayer .lines path")
+        lines.first.hover(force=True)
+        shown = set(page.locator("#users tbody bdi").all_text_contents())
+        assert set(HOSTILE[:15]) <= shown
+        assert {"a" + 79 * "🦆" + "…", r"'\u2003\u200b'"} <= shown
+        assert r"line\x0abreak,and" + '"quote' in shown
+        assert page.title() == title
+        assert page.locator("img, iframe, b:not(.track b)").count() == 0
+        rows = downloaded(page, tmp_path)
+        # A spreadsheet would take some ids for formulas: a quote stops it. The others are exact.
+        assert {row["user"] for row in rows} == {
+            f"'{name}" if name[0] in "=+-@" else name for name in HOSTILE
+        }
+
+
+def test_charts_show_hostile_ids_as_text(browser, hostile_report):
+    with opened(browser, hostile_report) as page:
+        texts = page.locator("#path-chart").evaluate(
+            "chart => chart.data.flatMap(t => t.hovertext ?? []).filter(text => text)"
+        )
+        names = {text.split("<br>")[0] for text in texts}
+        assert any("&lt;script&gt;" in name for name in names)
+        assert not any("<" in name for name in names)
+
+
+# --- every screen ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("which", ["report", "hostile_report"])
+def test_a_phone_does_not_scroll_sideways(browser, request, which):
+    file = request.getfixturevalue(which)
+    with opened(browser, file, PHONE, has_touch=True, is_mobile=True) as page:
+        width, screen = page.evaluate("[document.documentElement.scrollWidth, innerWidth]")
+        assert width <= screen == PHONE[0]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
+def test_axe_finds_nothing_serious(browser, report, size, scheme):
+    # axe brings a script of its own, which the page's policy would not run.
+    with opened(browser, report, size, scheme, bypass_csp=True) as page:
+        found = Axe().run(page).response["violations"]
+        serious = [
+            (each["id"], node["html"][:200])
+            for each in found
+            if each["impact"] in ("serious", "critical")
+            for node in each["nodes"]
+        ]
+        assert serious == []
+
+
+def test_dark_and_light_differ_and_charts_follow_a_change(browser, report):
+    with opened(browser, report, scheme="light") as page:
+        ink = "chart => chart.layout.font.color"
+        light = page.locator("#path-chart").evaluate(ink)
+        page.emulate_media(color_scheme="dark")
+        page.locator("#path-chart").wait_for()
+        page.wait_for_timeout(300)
+        assert page.locator("#path-chart").evaluate(ink) != light
+        background = "getComputedStyle(document.body).backgroundColor"
+        dark_paper = page.evaluate(background)
+        page.emulate_media(color_scheme="light")
+        assert page.evaluate(background) != dark_paper
+
+
+def test_on_paper_the_tables_are_whole_and_the_controls_are_gone(browser, report):
+    with opened(browser, report) as page:
+        page.emulate_media(media="print")
+        assert not page.locator("#download").is_visible()
+        assert (
+            page.locator(".scroll").first.evaluate("e => getComputedStyle(e).maxHeight") == "none"
+        )
+        assert page.locator("#users").is_visible()
+        assert page.pdf()[:5] == b"%PDF-"
+        width = "['path-chart', 'curves-chart'].map(id => document.getElementById(id).layout.width)"
+        screen = page.evaluate(width)
+        page.evaluate("dispatchEvent(new Event('beforeprint'))")
+        assert page.evaluate(width) == [680, 680]
+        page.evaluate("dispatchEvent(new Event('afterprint'))")
+        assert page.evaluate(width) == screen != [680, 680]
+
+
+def test_without_scripts_the_tables_are_there_and_the_page_says_what_is_missing(
+    browser, report, model
+):
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(report.as_uri())
+    assert "need them" in page.locator("main noscript").inner_text()
+    items = page.locator("#consensus tbody bdi").all_inner_texts()
+    assert items == model.ranking().items.tolist()
+    assert not page.locator("#time").is_visible()
+    context.close()
+
+
+def test_a_browser_that_cannot_unpack_says_so_and_keeps_the_tables(browser, report, model):
+    context = browser.new_context()
+    context.add_init_script("delete window.DecompressionStream")
+    page = context.new_page()
+    page.goto(report.as_uri())
+    page.locator("html[data-ready=no]").wait_for()
+    assert "too old" in page.locator("#broken").inner_text()
+    assert not page.locator("#time").is_visible()
+    assert page.locator("#consensus tbody tr").count() == len(model.items_)
+    context.close()

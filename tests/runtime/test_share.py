@@ -1,0 +1,275 @@
+"""Users on several machines: every machine finds of its users what one would find of all."""
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import fields, replace
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+
+from isplitlbi import Comparisons, InvalidVotes
+from isplitlbi.abnormal import find_abnormal, joined
+from isplitlbi.evaluation.simulate import malicious_study, simulate
+from isplitlbi.model.links import LINKS, Logistic
+from isplitlbi.runtime.dask.shard import Stretch
+from isplitlbi.selection import held_out_parts
+from isplitlbi.solvers import Share, fit_consensus
+from isplitlbi.solvers import likelihood as ridge
+from votes import from_rows, random_votes, rows
+
+LINK = Logistic()
+
+
+class Rounds:
+    """An exchange between threads: everybody waits until all have said their part."""
+
+    def __init__(self, n_machines):
+        self.said = [None] * n_machines
+        self.barrier = threading.Barrier(n_machines, timeout=20)
+
+    def of(self, number):
+        def exchange(values):
+            self.said[number] = values
+            self.barrier.wait()
+            total = np.sum(np.stack(self.said), axis=0)
+            self.barrier.wait()  # before anybody says the next
+            return total
+
+        return exchange
+
+
+def shards_of(votes, bounds):
+    """Return the votes of the users between bounds, counted from the first of them."""
+    shards = []
+    for first, end in pairwise(bounds):
+        rows = np.flatnonzero((votes.user >= first) & (votes.user < end))
+        columns = (votes.left, votes.right, votes.outcome, votes.weight, votes.group)
+        shards.append(
+            Comparisons(
+                np.arange(end - first), votes.items, votes.user[rows] - np.int32(first),
+                *(None if column is None else column[rows] for column in columns),
+            )
+        )  # fmt: skip
+    return shards
+
+
+def on_machines(votes, bounds, work):
+    """Call ``work(shard, share)`` of all shards side by side; return the results in order."""
+    shards, rounds = shards_of(votes, bounds), Rounds(len(bounds) - 1)
+    units = np.cumsum([0, *(shard.n_units for shard in shards)]).tolist()
+
+    def run(number):
+        first, before = bounds[number], units[number]
+
+        def numbers(seed):
+            return Stretch(seed, before, units[-1], first).numbers()
+
+        return work(
+            shards[number], Share(rounds.of(number), first, votes.n_users, len(votes), numbers)
+        )
+
+    with ThreadPoolExecutor(len(shards)) as pool:
+        return list(pool.map(run, range(len(shards))))
+
+
+def even_bounds(votes, n_machines):
+    return np.linspace(0, votes.n_users, n_machines + 1).astype(int).tolist()
+
+
+def changed(votes, seed=0, *, weighted=False, grouped=False):
+    """Return the same votes with random weights or groups."""
+    rng, n = np.random.default_rng(seed), len(votes)
+    return replace(
+        votes,
+        weight=rng.choice([0.5, 1.0, 2.3], n) if weighted else None,
+        group=rng.integers(15, size=n, dtype=np.int32) if grouped else None,
+    )
+
+
+def few_and_many(seed=3):
+    """Draw users with very few votes and with many, some of whom are abnormal."""
+    return simulate(
+        n_users=30, n_items=6, votes_per_user=(1, 60), score_sd=1.5, threshold=0.8,
+        abnormal_share=0.2, malicious={"reversed": 0.1, "always-left": 0.05}, random_state=seed,
+    ).votes  # fmt: skip
+
+
+STUDIES = {
+    "malicious": lambda: malicious_study("random", 1).votes,
+    "weights": lambda: changed(few_and_many(), weighted=True),
+    "groups": lambda: changed(few_and_many(), grouped=True),
+}
+
+
+@pytest.fixture(scope="module", params=STUDIES)
+def study(request):
+    """Return votes, a consensus to start from, and what is found of all users at once."""
+    votes = STUDIES[request.param]()
+    start = fit_consensus(votes, LINK)
+    return votes, start, find_abnormal(votes, LINK, start, seed=5)
+
+
+def assert_same_findings(one, other):
+    for field in fields(one):
+        here, there = getattr(one, field.name), getattr(other, field.name)
+        if field.name in ("consensus", "quality", "slope", "side", "threshold"):
+            assert_allclose(here, there, atol=1e-7, err_msg=field.name)
+        else:
+            assert_array_equal(here, there, err_msg=field.name)
+
+
+# --- everything ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n_machines", [1, 2, 3])
+def test_several_machines_find_what_one_finds(study, n_machines):
+    votes, start, whole = study
+    parts = on_machines(
+        votes,
+        even_bounds(votes, n_machines),
+        lambda shard, share: find_abnormal(shard, LINK, start, seed=5, share=share),
+    )
+    for part in parts:
+        assert_array_equal(part.consensus, parts[0].consensus)
+    assert whole.flagged.any()
+    assert_same_findings(joined(parts), whole)
+
+
+def test_threads_of_a_machine_do_not_show():
+    votes = few_and_many()
+    start = fit_consensus(votes, LINK)
+    one, other = (
+        on_machines(
+            votes,
+            [0, 10, 30],
+            lambda shard, share, n=n: find_abnormal(shard, LINK, start, share=share, n_threads=n),
+        )
+        for n in (1, 2)
+    )
+    for here, there in zip(one, other, strict=True):
+        for field in fields(here):
+            assert_array_equal(getattr(here, field.name), getattr(there, field.name))
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+def test_a_machine_may_have_users_without_votes_or_with_hardly_any(grouped):
+    votes = changed(few_and_many(), weighted=True, grouped=grouped)
+    silent = np.isin(votes.user, [0, 12, 13, 14, 29])
+    first_of_ten = np.flatnonzero(votes.user == 10)[0]
+    silent |= (votes.user == 10) & (np.arange(len(votes)) != first_of_ten)
+    votes = votes.subset(~silent)
+    start = fit_consensus(votes, LINK)
+    whole = find_abnormal(votes, LINK, start)
+    assert np.isnan(whole.p_value).sum() == 5
+    assert whole.flagged.any()
+    # A machine with one vote, one with none, and one whose last user has none.
+    parts = on_machines(
+        votes,
+        [0, 10, 11, 12, 15, 30],
+        lambda shard, share: find_abnormal(shard, LINK, start, share=share),
+    )
+    assert_same_findings(joined(parts), whole)
+
+
+def test_how_many_votes_somebody_needs_depends_on_all_users():
+    votes = few_and_many().in_order
+    votes = votes.subset(np.append(True, np.diff(votes.user) > 0) | (votes.user < 20))
+    start = fit_consensus(votes, LINK)
+    whole = find_abnormal(votes, LINK, start)
+    assert whole.votes_needed[24] > 1
+    parts = on_machines(
+        votes, [0, 24, 25, 30], lambda shard, share: find_abnormal(shard, LINK, start, share=share)
+    )
+    assert_same_findings(joined(parts), whole)
+
+
+def test_nobody_is_asked_about_where_nobody_is_flagged():
+    votes = random_votes(2, n_users=8, n_votes=60)
+    start = fit_consensus(votes, LINK)
+    whole = find_abnormal(votes, LINK, start)
+    assert not whole.flagged.any()
+    parts = on_machines(
+        votes, [0, 3, 8], lambda shard, share: find_abnormal(shard, LINK, start, share=share)
+    )
+    assert_same_findings(joined(parts), whole)
+
+
+# --- what a machine learns of the others ---------------------------------------------------
+
+
+def test_the_values_of_everybody_are_in_order_and_nan_stays_where_it_was():
+    values = np.array([np.nan, 0.5, -1.0, np.nan, 1e-300, 1.0, np.inf])
+    votes = random_votes(0, n_users=7, n_votes=200)
+    found = on_machines(
+        votes,
+        [0, 1, 4, 7],
+        lambda shard, share: share.everybody(values[share.first :][: shard.n_users]),
+    )
+    for everyone in (*found, Share.alone(votes).everybody(values)):
+        assert_array_equal(everyone, values)
+
+
+def test_what_one_machine_has_found_all_know():
+    votes = random_votes(0, n_users=6, n_votes=100)
+    for there, expected in ((None, False), (2, True)):
+        asked = on_machines(
+            votes, [0, 2, 4, 6], lambda _, share, at=there: share.any(share.first == at)
+        )
+        assert asked == [expected] * 3
+    assert Share.alone(votes).any(True) and not Share.alone(votes).any(False)
+
+
+@given(rows, st.integers(1, 3), st.booleans())
+def test_folds_are_those_of_all_users_even_where_they_are_empty_here(rows, cut, grouped):
+    votes = from_rows(rows, grouped=grouped)
+    n_folds = min(4, len(votes))
+    bounds = [0, min(cut, votes.n_users - 1), votes.n_users] if votes.n_users > 1 else [0, 1]
+
+    def sizes(shard, share):
+        parts = held_out_parts(shard, n_folds, share.numbers(9), share=share)
+        return np.array([[len(training), len(held_out)] for training, held_out in parts])
+
+    try:
+        whole = held_out_parts(votes, n_folds, 9)
+    except (InvalidVotes, ValueError):
+        with pytest.raises(InvalidVotes, match=f"^{len(votes)} votes are too few"):
+            on_machines(votes, bounds, sizes)
+        return
+    expected = [[len(training), len(held_out)] for training, held_out in whole]
+    assert_array_equal(sum(on_machines(votes, bounds, sizes)), expected)
+
+
+# --- the consensus -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("most_dense", [0, 128], ids=["conjugate gradients", "factors"])
+@pytest.mark.parametrize("link", LINKS)
+@pytest.mark.parametrize("n_machines", [1, 2, 3])
+def test_the_consensus_of_several_machines_is_that_of_all(
+    n_machines, link, most_dense, monkeypatch
+):
+    monkeypatch.setattr(ridge, "MOST_DENSE", most_dense)
+    votes = random_votes(1, n_users=9, n_items=7, n_votes=300, weighted=True)
+    fitted = on_machines(
+        votes,
+        even_bounds(votes, n_machines),
+        lambda shard, share: fit_consensus(shard, LINKS[link](), 1e-3, 2.0, share.exchange),
+    )
+    for consensus in fitted:
+        assert_array_equal(consensus, fitted[0])
+    assert_allclose(fitted[0], fit_consensus(votes, LINKS[link](), 1e-3, 2.0), atol=1e-9)
+
+
+@given(rows, st.integers(0, 4))
+def test_the_consensus_does_not_depend_on_who_holds_which_votes(rows, cut):
+    votes = from_rows(rows, weighted=False)
+    bounds = [0, min(cut, votes.n_users), votes.n_users]  # a machine may hold nobody
+    fitted = on_machines(
+        votes, bounds, lambda shard, share: fit_consensus(shard, LINK, exchange=share.exchange)
+    )
+    assert_allclose(fitted[0], fit_consensus(votes, LINK), atol=1e-6)
+    assert_array_equal(*fitted)
