@@ -6,11 +6,6 @@ outcome    1 the left item wins, 0 tie, -1 the right item wins
 user, left, right
            indices into the vocabularies ``users`` and ``items``, which are sorted, so that nothing
            depends on the order in which the votes came
-slot       one parameter of one user: a (user, item) pair that occurs in the votes, or the user's
-           tie threshold. Slots lie user after user, a user's items in order, the threshold last.
-           An item that a user never compared has no slot: its deviation is exactly zero.
-coordinate where a slot meets the consensus vector: the item's index, or ``n_items`` for a threshold
-edge       all votes of one user on one pair, collapsed to three counts
 """
 
 from __future__ import annotations
@@ -18,11 +13,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from functools import cached_property, reduce
+from functools import reduce
 from importlib import import_module
 from operator import or_
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import narwhals as nw
 import numpy as np
@@ -33,65 +28,11 @@ from isplitlbi.data.vocabulary import Vocabulary, as_series, first_of, show
 from isplitlbi.errors import InvalidRows, InvalidVotes
 from isplitlbi.typing import Floats, Integers
 
-__all__ = ["Comparisons", "Edges", "InvalidVotes", "Slots"]
-
+__all__ = ["Comparisons"]
 
 OUTCOMES = {"left": 1, "tie": 0, "right": -1}
 
-PACKED_BITS = 63  # what a user, a pair and an outcome may take together to be sorted as one number
-# A table of all (user, item) finds a slot at once; it may be this many times as long as the votes.
-TABLE_PER_VOTE = 16
-
 _PER_VOTE = ("user", "left", "right", "outcome", "weight", "group")
-
-
-class Slots(NamedTuple):
-    """The parameters that exist, user after user."""
-
-    start: NDArray[np.int64]  # (n_users + 1,) a user's slots are start[u]:start[u + 1]
-    coordinate: Integers  # (n_slots,) item of the slot; n_items for a threshold
-
-    @property
-    def n_users(self) -> int:
-        """Number of users in the vocabulary."""
-        return len(self.start) - 1
-
-    @property
-    def threshold(self) -> NDArray[np.int64]:
-        """The slot of every user's threshold."""
-        return self.start[1:] - 1
-
-    @property
-    def owner(self) -> Integers:
-        """The user of every slot."""
-        return np.repeat(np.arange(self.n_users, dtype=np.int32), np.diff(self.start))
-
-    def keys(self, stride: int) -> NDArray[np.int64]:
-        """Return ``user * stride + coordinate`` of every slot: in order, as the slots are."""
-        return self.owner * np.int64(stride) + self.coordinate
-
-
-class Edges(NamedTuple):
-    """Votes of one user on one pair as counts (sums of weights), user after user."""
-
-    start: NDArray[np.int64]  # (n_users + 1,) a user's edges are start[u]:start[u + 1]
-    first: Integers  # (n_edges,) slot of the pair's first item
-    second: Integers  # (n_edges,) slot of its second item
-    first_wins: Floats
-    ties: Floats
-    second_wins: Floats
-
-    @property
-    def owner(self) -> Integers:
-        """The user of every edge."""
-        return np.repeat(np.arange(len(self.start) - 1, dtype=np.int32), np.diff(self.start))
-
-
-class _Layout(NamedTuple):
-    """What one sorting of the votes gives."""
-
-    slots: Slots
-    edges: Edges
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -119,7 +60,8 @@ class Comparisons:
     weight: Floats | None
     group: Integers | None
     groups: NDArray[Any] | None = field(default=None, kw_only=True)  # the ids of the groups
-    _part_of: tuple[Comparisons, NDArray[np.int64]] | None = field(default=None, kw_only=True)
+    # The votes that these are a part of, if they are: parameters of both then lie alike.
+    whole: Comparisons | None = field(default=None, kw_only=True)
 
     # --- how votes come in -----------------------------------------------------------------
 
@@ -367,51 +309,6 @@ class Comparisons:
         """Number of votes of every user."""
         return np.bincount(self.user, minlength=self.n_users)
 
-    @property
-    def slots(self) -> Slots:
-        """The parameters that exist; those of the whole where these votes are a part of it."""
-        return self._layout.slots if self._part_of is None else self._part_of[0].slots
-
-    @property
-    def edges(self) -> Edges:
-        """The votes collapsed to counts per user and pair."""
-        return self._layout.edges
-
-    @cached_property
-    def left_slot(self) -> Integers:
-        """The slot of every vote's left item."""
-        return self._slots_of(self.left) if self._part_of is None else self._of_whole("left_slot")
-
-    @cached_property
-    def right_slot(self) -> Integers:
-        """The slot of every vote's right item."""
-        return self._slots_of(self.right) if self._part_of is None else self._of_whole("right_slot")
-
-    @property
-    def _stride(self) -> int:
-        """How far apart the keys of two users are: a power of two, by which division is fast."""
-        return 1 << self.n_items.bit_length()
-
-    def _slots_of(self, item: Integers) -> Integers:
-        stride = self._stride
-        keys = self.user * np.int64(stride) + item
-        (found,) = _find(self.slots.keys(stride), self.n_users * stride, keys)
-        _freeze(found)
-        return found
-
-    def _of_whole(self, name: str) -> Integers:
-        assert self._part_of is not None
-        whole, rows = self._part_of
-        found: Integers = getattr(whole, name)[rows]
-        _freeze(found)
-        return found
-
-    @cached_property
-    def _layout(self) -> _Layout:
-        layout = _lay_out(self, None if self._part_of is None else self._part_of[0].slots)
-        _freeze(*layout.slots, *layout.edges)
-        return layout
-
     # --- parts of it -----------------------------------------------------------------------
 
     def subset(self, rows: ArrayLike) -> Self:
@@ -431,10 +328,7 @@ class Comparisons:
             if values is not None:
                 parts[name] = values[chosen]
         _freeze(*parts.values())
-        if self._part_of is None:
-            return replace(self, **parts, _part_of=(self, chosen))
-        whole, of_whole = self._part_of
-        return replace(self, **parts, _part_of=(whole, of_whole[chosen]))
+        return replace(self, **parts, whole=self if self.whole is None else self.whole)
 
     def split_within_user(
         self, test_share: float, rng: np.random.Generator | int | None = None
@@ -598,95 +492,6 @@ def _weights(column: pl.Series, name: str, source: str) -> Floats:
             "Correct it, or remove votes that should not count",
         )  # fmt: skip
     return weight
-
-
-def tally(
-    one: NDArray[np.integer],
-    other: NDArray[np.integer],
-    outcome: NDArray[np.int8],
-    weight: Floats | None,
-    size: int,
-    user: Integers | None = None,
-) -> tuple[NDArray[np.int64], tuple[Floats, Floats, Floats]]:
-    """Count outcomes per pair of numbers below ``size``, whatever the order of rows and sides.
-
-    Returns
-    -------
-    pairs : the distinct ones, lower * size + higher, in order; user * size**2 + that with users
-    counts : per pair, the votes (or sums of weights) for the lower, for a tie, for the higher
-    """
-    lower = np.minimum(one, other)
-    # All in one number: sorting numbers is far faster than sorting rows by them.
-    keys = lower.astype(np.int64) if user is None else user * np.int64(size) + lower
-    keys *= size
-    keys += np.maximum(one, other)
-    keys *= 4
-    keys += np.where(lower == one, 1 - outcome, 1 + outcome)
-    if weight is None:
-        keys.sort()
-    else:  # weights in order too, since the last digits of a sum depend on it
-        order = np.lexsort((weight, keys))
-        keys, weight = keys[order], weight[order]
-    said = keys & 3
-    keys >>= 2
-    is_first = np.ones(len(keys), dtype=np.bool_)
-    np.not_equal(keys[1:], keys[:-1], out=is_first[1:])
-    pairs = keys[is_first]
-    said *= len(pairs)
-    said += np.cumsum(is_first, dtype=np.int32)
-    said -= 1
-    weight = np.ones(len(keys)) if weight is None else weight
-    counts = np.bincount(said, weight, 3 * len(pairs)).reshape(3, -1)
-    return pairs, (counts[0], counts[1], counts[2])
-
-
-def _lay_out(votes: Comparisons, slots: Slots | None) -> _Layout:
-    """Collapse votes to edges between slots: those given, or else all that the votes need."""
-    stride, size = votes._stride, votes.n_users * votes._stride
-    if (4 * size * stride).bit_length() <= PACKED_BITS:
-        pairs, counts = tally(
-            votes.left, votes.right, votes.outcome, votes.weight, stride, votes.user
-        )
-        first = pairs // stride
-        second = first & -stride  # the same user
-        second += pairs & (stride - 1)
-        known = _keys(votes, first, second) if slots is None else slots.keys(stride)
-        first_slot, second_slot = _find(known, size, first, second)
-    else:
-        of_user = votes.user * np.int64(stride)
-        keys = of_user + votes.left, of_user + votes.right
-        known = _keys(votes, *keys) if slots is None else slots.keys(stride)
-        left, right = _find(known, size, *keys)
-        pairs, counts = tally(left, right, votes.outcome, votes.weight, len(known))
-        first, second = np.divmod(pairs, len(known))
-        first_slot, second_slot = first.astype(np.int32), second.astype(np.int32)
-    if slots is None:
-        coordinate = (known & (stride - 1)).astype(np.int32)
-        slots = Slots(np.append(0, np.flatnonzero(coordinate == votes.n_items) + 1), coordinate)
-    start = np.searchsorted(first_slot, slots.start.astype(np.int32))
-    return _Layout(slots, Edges(start, first_slot, second_slot, *counts))
-
-
-def _keys(votes: Comparisons, *keys: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the distinct keys in order, with those of everybody's threshold."""
-    stride, size = votes._stride, votes.n_users * votes._stride
-    if size <= TABLE_PER_VOTE * len(keys[0]):
-        occurs = np.zeros(size, dtype=np.bool_)
-        for some in keys:
-            occurs[some] = True
-        occurs[votes.n_items :: stride] = True
-        return np.flatnonzero(occurs)
-    thresholds = np.arange(votes.n_users, dtype=np.int64) * stride + votes.n_items
-    return np.unique(np.concatenate([*keys, thresholds]))
-
-
-def _find(known: NDArray[np.int64], size: int, *keys: NDArray[np.int64]) -> list[Integers]:
-    """Return the places of keys among the known ones, all below ``size``."""
-    if size <= TABLE_PER_VOTE * len(keys[0]):
-        table = np.empty(size, dtype=np.int32)
-        table[known] = np.arange(len(known), dtype=np.int32)
-        return [table[some] for some in keys]
-    return [np.searchsorted(known, some).astype(np.int32) for some in keys]
 
 
 def _freeze(*arrays: NDArray[Any] | None) -> None:

@@ -1,0 +1,376 @@
+"""Where a parameter lies, and votes collapsed to what a model can tell apart.
+
+This is the only place that knows the order of parameters; everything else asks by name.
+
+Conventions
+-----------
+trait      what a user has one number of, such as the tie threshold; in contrast to taste, of which
+           there is a number for every item
+consensus  one vector: the scores of the items, then the traits, the threshold last
+slot       one parameter of one user: an item that the user has compared, or a trait. Slots lie user
+           after user, a user's items in order, then the traits as in the consensus. An item that a
+           user never compared has no slot: its deviation is exactly zero.
+coordinate where a slot meets the consensus vector
+edge       votes of one user that the model cannot tell apart, collapsed to three counts
+column     what a trait counts for in the margin of an edge; the threshold has none
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import IntEnum
+from typing import Any, NamedTuple, Protocol, Self
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isplitlbi.data.comparisons import Comparisons
+from isplitlbi.typing import Floats, Indices, Integers, Places
+
+PACKED_BITS = 63  # what a user, a pair and an outcome may take together to be sorted as one number
+# A table of all (user, item) finds a slot at once; it may be this many times as long as the votes.
+TABLE_PER_VOTE = 16
+
+THRESHOLD = "threshold"
+
+
+class Sees(IntEnum):
+    """What a model looks at in a vote: votes that are alike in this are one edge."""
+
+    PAIR = 0  # which two items
+    SIDE = 1  # and which of them was on the left
+    VOTE = 2  # and what else belongs to the vote alone
+
+
+class Shown(NamedTuple):
+    """What was shown: two items by index (the left one first, where the side is seen)."""
+
+    first: Indices
+    second: Indices
+    votes: Comparisons | None = None  # where what belongs to a vote alone is seen: all of them
+    row: Indices | None = None  # and which of them
+
+
+class Trait(Protocol):
+    """What the layout asks of a trait that enters the margin."""
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+
+    @property
+    def sees(self) -> Sees:
+        """What it looks at."""
+
+    def column(self, shown: Shown) -> Floats:
+        """Return what it counts for in each margin."""
+
+
+class Vector(NamedTuple):
+    """Where the parameters lie in a consensus vector."""
+
+    n_items: int
+    traits: tuple[str, ...]  # in order, the threshold last
+
+    @property
+    def width(self) -> int:
+        """The length of the vector."""
+        return self.n_items + len(self.traits)
+
+    @property
+    def scores(self) -> slice:
+        """The place of the items' scores."""
+        return slice(0, self.n_items)
+
+    @property
+    def threshold(self) -> int:
+        """The place of the tie threshold."""
+        return self.place(THRESHOLD)
+
+    def place(self, trait: str) -> int:
+        """Return the place of a trait."""
+        return self.n_items + self.traits.index(trait)
+
+
+class Slots(NamedTuple):
+    """The parameters of users that exist, user after user.
+
+    Those that enter the margin come first, and a user's threshold after them.
+    """
+
+    start: Places  # (n_users + 1,) a user's slots are start[u]:start[u + 1]
+    coordinate: Integers  # (n_slots,) where a slot meets the consensus
+    threshold: Places  # (n_users,) the slot of every user's threshold
+    common_threshold: int  # where thresholds meet the consensus
+
+    @classmethod
+    def of(cls, start: Places, coordinate: Integers, vector: Vector) -> Self:
+        """Say where the thresholds are."""
+        return cls(start, coordinate, start[1:] - 1, vector.threshold)
+
+    @property
+    def n_users(self) -> int:
+        """Number of users in the vocabulary."""
+        return len(self.start) - 1
+
+    @property
+    def sizes(self) -> Places:
+        """Number of slots of every user."""
+        return np.diff(self.start)
+
+    @property
+    def owner(self) -> Integers:
+        """The user of every slot."""
+        return np.repeat(np.arange(self.n_users, dtype=np.int32), self.sizes)
+
+    def keys(self, stride: int) -> Places:
+        """Return ``user * stride + coordinate`` of every slot: in order, as the slots are."""
+        return self.owner * np.int64(stride) + self.coordinate
+
+
+class Edges(NamedTuple):
+    """Votes that are alike, as counts (sums of weights), user after user."""
+
+    start: Places  # (n_users + 1,) a user's edges are start[u]:start[u + 1]
+    first: Integers  # (n_edges,) slot of the pair's first item
+    second: Integers  # (n_edges,) slot of its second item
+    first_wins: Floats
+    ties: Floats
+    second_wins: Floats
+    columns: Floats  # (n_columns, n_edges) of the traits in the margin, in order
+
+    @property
+    def owner(self) -> Integers:
+        """The user of every edge."""
+        return np.repeat(np.arange(len(self.start) - 1, dtype=np.int32), np.diff(self.start))
+
+    @property
+    def counts(self) -> tuple[Floats, Floats, Floats]:
+        """Amounts of the three outcomes."""
+        return self.first_wins, self.ties, self.second_wins
+
+
+class Layout(NamedTuple):
+    """Everything that a fit needs to know of some votes."""
+
+    vector: Vector
+    slots: Slots
+    edges: Edges
+
+    @classmethod
+    def of(cls, votes: Comparisons, traits: Sequence[Trait] = (), sees: Sees = Sees.PAIR) -> Layout:
+        """Lay out votes, for the traits that enter the margin; found once and kept.
+
+        Votes that are a part of others have the slots of the whole. They are collapsed by what the
+        traits see, or more finely where ``sees`` asks for it.
+        """
+        sees = max([sees, *(trait.sees for trait in traits)])
+        known = _LAYOUTS.setdefault(votes, {})
+        key = (*traits, sees)
+        if key not in known:
+            known[key] = _lay_out(votes, traits, sees)
+        return known[key]
+
+    @property
+    def n_users(self) -> int:
+        """Number of users."""
+        return self.slots.n_users
+
+    @property
+    def n_slots(self) -> int:
+        """Number of parameters of all users together."""
+        return len(self.slots.coordinate)
+
+    def sum_by_user(self, values: Floats) -> Floats:
+        """Add up numbers per edge."""
+        return np.bincount(self.edges.owner, values, self.n_users)
+
+
+_LAYOUTS: WeakKeyDictionary[Comparisons, dict[Any, Layout]] = WeakKeyDictionary()
+
+
+# --- votes that are alike --------------------------------------------------------------------
+
+
+class Tally(NamedTuple):
+    """Votes that are alike, counted: in order of users, first and second items."""
+
+    user: Indices  # 0 everywhere, where users are taken together
+    first: Indices  # items: the lower one first, or the left one where sides are seen
+    second: Indices
+    first_wins: Floats  # numbers of votes, or sums of weights
+    ties: Floats
+    second_wins: Floats
+
+    @property
+    def counts(self) -> tuple[Floats, Floats, Floats]:
+        """Amounts of the three outcomes."""
+        return self.first_wins, self.ties, self.second_wins
+
+    @property
+    def amount(self) -> Floats:
+        """Amount of votes."""
+        return self.first_wins + self.ties + self.second_wins
+
+
+def tally(
+    votes: Comparisons,
+    *,
+    by_user: bool = False,
+    sees: Sees = Sees.PAIR,
+    weighted: bool = True,
+) -> Tally:
+    """Count the outcomes of every pair, of all users together or of each.
+
+    Neither the order of the rows matters nor, unless it is seen, which item was on the left.
+    """
+    weight = votes.weight if weighted else None
+    n_items, n_users = votes.n_items, votes.n_users if by_user else 1
+    first, second, said = _oriented(votes, sees)
+    # All in one number: sorting numbers is far faster than sorting rows by them.
+    stride = _power_of_2(n_items)
+    if (4 * n_users * stride * stride).bit_length() <= PACKED_BITS:
+        key = first.astype(np.int64)
+        if by_user:
+            key += votes.user * np.int64(stride)
+        pairs, counts = _counted(key, second, said, weight, stride)
+        second = pairs & (stride - 1)
+        pairs >>= stride.bit_length() - 1
+        first = pairs & (stride - 1)
+        pairs >>= stride.bit_length() - 1
+        return Tally(pairs, first, second, *counts)
+    columns = (votes.user, first, second) if by_user else (0 * votes.user, first, second)
+    (user, first, second), counts = _counted_rows(columns, said, weight)
+    return Tally(user, first, second, *counts)
+
+
+def _oriented(votes: Comparisons, sees: Sees) -> tuple[Indices, Indices, Indices]:
+    """Return first and second items, and 0, 1, 2 where the first won, a tie, the second won."""
+    if sees > Sees.PAIR:
+        return votes.left, votes.right, 1 - votes.outcome
+    lower = np.minimum(votes.left, votes.right)
+    said = np.where(lower == votes.left, 1 - votes.outcome, 1 + votes.outcome)
+    return lower, np.maximum(votes.left, votes.right), said
+
+
+def _counted(
+    key: Places, second: Indices, said: Indices, weight: Floats | None, stride: int
+) -> tuple[Places, Floats]:
+    """Return the distinct ``key * stride + second`` in order, and the counts of each."""
+    keys = key * stride
+    keys += second
+    keys *= 4
+    keys += said
+    if weight is None:
+        keys.sort()
+    else:  # weights in order too, since the last digits of a sum depend on it
+        order = np.lexsort((weight, keys))
+        keys, weight = keys[order], weight[order]
+    said = keys & 3
+    keys >>= 2
+    is_first = np.ones(len(keys), dtype=np.bool_)
+    np.not_equal(keys[1:], keys[:-1], out=is_first[1:])
+    return keys[is_first], _counts_of(is_first, said, weight)
+
+
+def _counted_rows(
+    columns: Sequence[NDArray[Any]], said: Indices, weight: Floats | None
+) -> tuple[list[NDArray[Any]], Floats]:
+    """Return the distinct rows in order, and the counts of each: slower, and for any columns."""
+    by_weight = [] if weight is None else [weight]
+    order = np.lexsort((*by_weight, said, *columns[::-1]))
+    ordered = [column[order] for column in columns]
+    is_first = np.ones(len(order), dtype=np.bool_)
+    is_first[1:] = np.any([column[1:] != column[:-1] for column in ordered], axis=0)
+    weight = None if weight is None else weight[order]
+    counts = _counts_of(is_first, said[order].astype(np.int64), weight)
+    return [column[is_first] for column in ordered], counts
+
+
+def _counts_of(is_first: NDArray[np.bool_], said: Places, weight: Floats | None) -> Floats:
+    n_rows = int(np.count_nonzero(is_first))
+    said *= n_rows
+    said += np.cumsum(is_first, dtype=np.int32)
+    said -= 1
+    weight = np.ones(len(said)) if weight is None else weight
+    return np.bincount(said, weight, 3 * n_rows).reshape(3, -1)
+
+
+# --- slots and edges -------------------------------------------------------------------------
+
+
+def _lay_out(votes: Comparisons, traits: Sequence[Trait], sees: Sees) -> Layout:
+    """Collapse votes to edges between slots: those of the whole, or else all that they need."""
+    names = tuple(trait.name for trait in traits)
+    vector = Vector(votes.n_items, (*names, THRESHOLD))
+    stride, whole = _power_of_2(vector.width), votes.whole
+    if sees < Sees.VOTE:
+        found, columns = tally(votes, by_user=True, sees=sees), np.empty((0, 0))
+    else:
+        found, columns = _apart(votes, traits)
+    user, first, second, *counts = found
+    of_user = user.astype(np.int64) * stride
+    keys = (of_user + first, of_user + second)
+    if whole is None:
+        known = _slot_keys(vector, votes.n_users, stride, *keys)
+        coordinate = (known & (stride - 1)).astype(np.int32)
+        ends = np.flatnonzero(coordinate == vector.threshold) + 1
+        slots = Slots.of(np.append(0, ends), coordinate, vector)
+    else:
+        slots = Layout.of(whole, traits).slots
+        known = slots.keys(stride)
+    first_slot, second_slot = _find(known, votes.n_users * stride, *keys)
+    start = np.searchsorted(first_slot, slots.start.astype(np.int32))
+    if sees < Sees.VOTE:
+        columns = _columns(traits, Shown(first, second), len(first))
+    edges = Edges(start, first_slot, second_slot, *counts, columns)
+    for array in (slots.start, slots.coordinate, slots.threshold, *edges):
+        array.setflags(write=False)
+    return Layout(vector, slots, edges)
+
+
+def _apart(votes: Comparisons, traits: Sequence[Trait]) -> tuple[Tally, Floats]:
+    """Count votes that are alike in every column, too; return these with the counts."""
+    shown = Shown(votes.left, votes.right, votes, np.arange(len(votes)))
+    columns = _columns(traits, shown, len(votes))
+    (user, first, second, *kept), counts = _counted_rows(
+        (votes.user, votes.left, votes.right, *columns), 1 - votes.outcome, votes.weight
+    )
+    return Tally(user, first, second, *counts), np.array(kept).reshape(len(traits), -1)
+
+
+def _columns(traits: Sequence[Trait], shown: Shown, n_rows: int) -> Floats:
+    columns = np.empty((len(traits), n_rows))
+    for row, trait in zip(columns, traits, strict=True):
+        row[:] = trait.column(shown)
+    return columns
+
+
+def _power_of_2(least: int) -> int:
+    """Return a power of two that large at least: by those, division is fast."""
+    return 1 << max(least - 1, 1).bit_length()
+
+
+def _slot_keys(vector: Vector, n_users: int, stride: int, *keys: Places) -> Places:
+    """Return the distinct keys in order, with those of everybody's traits."""
+    traits = range(vector.n_items, vector.width)
+    size = n_users * stride
+    if size <= TABLE_PER_VOTE * len(keys[0]):
+        occurs = np.zeros(size, dtype=np.bool_)
+        for some in keys:
+            occurs[some] = True
+        for place in traits:
+            occurs[place::stride] = True
+        return np.flatnonzero(occurs)
+    of_users = np.arange(n_users, dtype=np.int64) * stride
+    return np.unique(np.concatenate([*keys, *(of_users + place for place in traits)]))
+
+
+def _find(known: Places, size: int, *keys: Places) -> list[Integers]:
+    """Return the places of keys among the known ones, all below ``size``."""
+    if size <= TABLE_PER_VOTE * len(keys[0]):
+        table = np.empty(size, dtype=np.int32)
+        table[known] = np.arange(len(known), dtype=np.int32)
+        return [table[some] for some in keys]
+    return [np.searchsorted(known, some).astype(np.int32) for some in keys]
