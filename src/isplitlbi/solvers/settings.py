@@ -74,9 +74,7 @@ class Scheme(Protocol):
     def rough(self) -> Scheme:
         """Return settings for paths that only score held-out votes."""
 
-    def prepare(
-        self, layout: Layout, link: Link, dynamics: Dynamics, runtime: Runtime
-    ) -> Stepper:
+    def prepare(self, layout: Layout, link: Link, dynamics: Dynamics, runtime: Runtime) -> Stepper:
         """Return a stepper for these votes."""
 
     def pack(self, memory: Any) -> tuple[dict[str, Any], dict[str, Floats]]:
