@@ -39,9 +39,7 @@ class Answers(NamedTuple):
         start = np.searchsorted(found.user, np.arange(votes.n_users + 1))
         weight = np.ones(len(found.user)) if found.weight is None else found.weight
         counts = np.stack(found.counts, axis=1).astype(np.int64)
-        return cls(
-            start, found.user, found.first, found.second, weight, counts, counts.sum(axis=1)
-        )
+        return cls(start, found.user, found.first, found.second, weight, counts, counts.sum(axis=1))
 
     @property
     def n_users(self) -> int:

@@ -11,23 +11,15 @@ from typing import NamedTuple
 import numpy as np
 
 from isplitlbi.abnormal.expectation import Answers, Expectation, Inputs
-from isplitlbi.abnormal.kinds import (
-    KINDS,
-    SIDE,
-    SLOPE,
-    THRESHOLD,
-    Evidence,
-    Explanation,
-    Figures,
-)
+from isplitlbi.abnormal.fit_numbers import fit_numbers
+from isplitlbi.abnormal.kinds import KINDS, Evidence, Figures
 from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.model.links import Link
 from isplitlbi.model.metrics import most_probable
 from isplitlbi.model.parameters import Parameters
-from isplitlbi.runtime.base import Runtime
 from isplitlbi.selection import held_out_parts
 from isplitlbi.solvers import Dynamics, fit_before_entries
-from isplitlbi.typing import Floats, Indices, Mask, Places
+from isplitlbi.typing import Floats, Mask, Places
 
 # Wide priors around the consensus keep the three numbers finite.
 PRIOR_VARIANCE = np.array([25.0, 25.0, 25.0])
@@ -110,7 +102,7 @@ def _by_few_numbers(inputs: Inputs, expected: Expectation, asked: Mask) -> _FewN
         for name, kind in KINDS.items():
             if explanation not in kind.explanations:
                 continue
-            its = asked & kind.covers(explanation, evidence) & (value > best)
+            its = asked & kind.covers(evidence) & (value > best)
             best[its], seen[its], numbers[its] = value[its], likelihood[its], fitted[its]
             for one in np.flatnonzero(its):
                 names[one] = name

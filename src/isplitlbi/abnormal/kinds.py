@@ -100,7 +100,7 @@ class Kind(ABC):
     explanations: ClassVar[tuple[Explanation, ...]] = ()
     by_own_scores: ClassVar[bool] = False
 
-    def covers(self, explanation: Explanation, found: Evidence) -> Mask:
+    def covers(self, found: Evidence) -> Mask:
         """Say of which users it is the kind, once one of its explanations was fitted."""
         return np.ones(len(found.slope), dtype=np.bool_)
 
@@ -115,8 +115,8 @@ class Reversed(Kind):
     name, colour, spoils, quality = "reversed", "#a50026", True, 0.0
     explanations = (OTHER_SLOPE,)
 
-    def covers(self, explanation: Explanation, found: Evidence) -> Mask:
-        """A slope that is clearly negative."""
+    def covers(self, found: Evidence) -> Mask:
+        """Tell by a slope that is clearly negative."""
         return found.slope < REVERSED
 
     def sentence(self, figures: Figures) -> str:
@@ -130,8 +130,8 @@ class Careless(Kind):
     name, colour, spoils = "careless", "#d9762b", True
     explanations = (OTHER_SLOPE, NO_SLOPE)
 
-    def covers(self, explanation: Explanation, found: Evidence) -> Mask:
-        """A slope near zero, or none at all."""
+    def covers(self, found: Evidence) -> Mask:
+        """Tell by a slope near zero, or by none at all."""
         return (found.slope >= REVERSED) & (found.slope <= FLAT)
 
     def sentence(self, figures: Figures) -> str:
@@ -145,8 +145,8 @@ class PositionBiased(Kind):
     name, colour, spoils = "position-biased", "#b8860b", True
     explanations = (OTHER_SIDE, SIDE_ALONE)
 
-    def covers(self, explanation: Explanation, found: Evidence) -> Mask:
-        """Most of the votes for one side."""
+    def covers(self, found: Evidence) -> Mask:
+        """Tell by votes that go mostly to one side."""
         return found.to_one_side >= LOPSIDED
 
     def sentence(self, figures: Figures) -> str:
@@ -172,8 +172,8 @@ class TieHappy(_OtherThreshold):
 
     name, colour = "tie-happy", "#7b3294"
 
-    def covers(self, explanation: Explanation, found: Evidence) -> Mask:
-        """A larger threshold."""
+    def covers(self, found: Evidence) -> Mask:
+        """Tell by a larger threshold."""
         return found.threshold > found.common_threshold
 
 
@@ -182,8 +182,8 @@ class NeverTie(_OtherThreshold):
 
     name, colour = "never-tie", "#c288c9"
 
-    def covers(self, explanation: Explanation, found: Evidence) -> Mask:
-        """A smaller threshold."""
+    def covers(self, found: Evidence) -> Mask:
+        """Tell by a smaller threshold."""
         return found.threshold <= found.common_threshold
 
 
@@ -205,8 +205,8 @@ class Sharper(_OtherScale):
 
     name, colour, certainty = "sharper", "#1b7837", "surer"
 
-    def covers(self, explanation: Explanation, found: Evidence) -> Mask:
-        """A larger slope."""
+    def covers(self, found: Evidence) -> Mask:
+        """Tell by a larger slope."""
         return found.slope > 1.0
 
 
@@ -215,8 +215,8 @@ class Blunter(_OtherScale):
 
     name, colour, certainty = "blunter", "#74a57f", "less sure"
 
-    def covers(self, explanation: Explanation, found: Evidence) -> Mask:
-        """A slope that is smaller, and not near zero."""
+    def covers(self, found: Evidence) -> Mask:
+        """Tell by a slope that is smaller, and not near zero."""
         return (found.slope > FLAT) & (found.slope <= 1.0)
 
 
