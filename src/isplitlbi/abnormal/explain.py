@@ -18,7 +18,8 @@ from isplitlbi.model.links import Link
 from isplitlbi.model.metrics import most_probable
 from isplitlbi.model.parameters import Parameters
 from isplitlbi.selection import held_out_parts
-from isplitlbi.solvers import Dynamics, fit_before_entries
+from isplitlbi.solvers.before_entry import fit_before_entries
+from isplitlbi.solvers.settings import Dynamics
 from isplitlbi.typing import Floats, Mask, Places
 
 # Wide priors around the consensus keep the three numbers finite.

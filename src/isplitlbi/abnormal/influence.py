@@ -12,7 +12,7 @@ from isplitlbi.errors import InvalidVotes
 from isplitlbi.model.links import Link
 from isplitlbi.model.parameters import Consensus
 from isplitlbi.model.ranking import Ranking
-from isplitlbi.solvers import bootstrap_consensus, fit_consensus
+from isplitlbi.solvers.likelihood import bootstrap_consensus, fit_consensus
 from isplitlbi.typing import Floats, Labels, Mask, Places
 
 N_BOOTSTRAP = 200
