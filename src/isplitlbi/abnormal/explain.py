@@ -64,7 +64,7 @@ def explain(inputs: Inputs, expected: Expectation, asked: Mask) -> Explained:
         taste_is_better |= few.best[user] <= common[user] < own
         names[user] = BY_OWN_SCORES if taste_is_better else few.name[user]
         kind = KINDS[names[user]]
-        if not kind.spoils:  # votes that do not depend on the items explain nothing
+        if not kind.is_untrustworthy:  # votes that do not depend on the items explain nothing
             explained[user] = max(explained[user], few.best[user], own)
         sentences[user] = kind.sentence(_figures(answers, expected, taste, user))
     return Explained(names, sentences, *few.numbers.T, explained)

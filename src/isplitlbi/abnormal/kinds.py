@@ -82,7 +82,7 @@ class Kind(ABC):
     colour : str
         Of the users of this kind in plots and in the report, such as ``#a50026``: told apart from
         the others by people with any kind of sight, and in print.
-    spoils : bool
+    is_untrustworthy : bool
         Whether such votes spoil a result, in contrast to what is only another opinion or another
         way to answer.
     quality : float or None
@@ -95,7 +95,7 @@ class Kind(ABC):
 
     name: ClassVar[str]
     colour: ClassVar[str]
-    spoils: ClassVar[bool] = False
+    is_untrustworthy: ClassVar[bool] = False
     quality: ClassVar[float | None] = None
     explanations: ClassVar[tuple[Explanation, ...]] = ()
     by_own_scores: ClassVar[bool] = False
@@ -112,7 +112,7 @@ class Kind(ABC):
 class Reversed(Kind):
     """Prefers what the consensus rejects."""
 
-    name, colour, spoils, quality = "reversed", "#a50026", True, 0.0
+    name, colour, is_untrustworthy, quality = "reversed", "#a50026", True, 0.0
     explanations = (OTHER_SLOPE,)
 
     def covers(self, found: Evidence) -> Mask:
@@ -127,7 +127,7 @@ class Reversed(Kind):
 class Careless(Kind):
     """Votes whatever is shown."""
 
-    name, colour, spoils = "careless", "#d9762b", True
+    name, colour, is_untrustworthy = "careless", "#d9762b", True
     explanations = (OTHER_SLOPE, NO_SLOPE)
 
     def covers(self, found: Evidence) -> Mask:
@@ -142,7 +142,7 @@ class Careless(Kind):
 class PositionBiased(Kind):
     """Votes for one side, whatever is shown there."""
 
-    name, colour, spoils = "position-biased", "#b8860b", True
+    name, colour, is_untrustworthy = "position-biased", "#b8860b", True
     explanations = (OTHER_SIDE, SIDE_ALONE)
 
     def covers(self, found: Evidence) -> Mask:
@@ -247,7 +247,7 @@ KINDS: dict[str, Kind] = {
     )
 }
 # Users whose votes spoil a result, as names of kinds.
-UNTRUSTWORTHY = tuple(name for name, kind in KINDS.items() if kind.spoils)
+UNTRUSTWORTHY = tuple(name for name, kind in KINDS.items() if kind.is_untrustworthy)
 
 
 def percent(share: float) -> str:
