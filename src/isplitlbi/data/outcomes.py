@@ -116,6 +116,8 @@ def settle_both_bad(
 ) -> pl.DataFrame:
     """Drop votes that neither item is good, or leave them to count as ties; tell how many."""
     words = [word for word in wording.both_bad if word not in labels]
+    if not words:
+        return frame
     said = frame["winner"].is_in(words).fill_null(False)
     if not (n_said := int(said.sum())):
         return frame
