@@ -15,7 +15,15 @@ from isplitlbi import Comparisons, InvalidVotes
 from isplitlbi.data.formats import FORMATS
 from isplitlbi.data.loading import NoVotes
 from isplitlbi.data.notes import Dropped, NothingThere
-from isplitlbi.data.readers import Described, Parts, Reading, read_pairs, read_part, read_votes
+from isplitlbi.data.readers import (
+    Described,
+    Parts,
+    Reading,
+    described,
+    read_pairs,
+    read_part,
+    read_votes,
+)
 from isplitlbi.errors import ISplitLBIError
 from votes import as_tuples, assert_same
 
@@ -227,8 +235,9 @@ def test_a_part_is_read_or_there_is_what_to_say_of_it(tmp_path):
     why = "item 'a' is compared with itself"
     notes = (Dropped("row", why, count=1),)
     assert isinstance(part, Reading)
-    assert part.described == Described("the layout canonical, no weights or groups", notes)
-    assert read_part(written(tmp_path, HEADER), {}) == Described("", (NothingThere(),))
+    assert described(part) == Described("the layout canonical, no weights or groups", notes)
+    nothing = read_part(written(tmp_path, HEADER), {})
+    assert nothing == described(nothing) == Described("", (NothingThere(),))
 
 
 def test_an_error_on_a_file_without_votes_travels(tmp_path):

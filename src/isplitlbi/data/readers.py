@@ -16,7 +16,16 @@ from isplitlbi.data.presets import require
 from isplitlbi.data.vocabulary import show
 from isplitlbi.errors import InvalidRows, InvalidVotes
 
-__all__ = ["OPTIONS", "Described", "Parts", "Reading", "read_pairs", "read_part", "read_votes"]
+__all__ = [
+    "OPTIONS",
+    "Described",
+    "Parts",
+    "Reading",
+    "described",
+    "read_pairs",
+    "read_part",
+    "read_votes",
+]
 
 
 class Reading(NamedTuple):
@@ -25,11 +34,6 @@ class Reading(NamedTuple):
     votes: Comparisons
     preset: str  # the layout that was recognised or asked for
     notes: tuple[Note, ...]  # what was dropped or merged, how often and why; say it with `str`
-
-    @property
-    def described(self) -> Described:
-        """What is to be known of these votes where they are one part of many."""
-        return Described.of(*self)
 
 
 def read_votes(
@@ -92,6 +96,11 @@ def read_part(file: Path, options: Mapping[str, Any]) -> Reading | Described:
         return read_votes(file, **options)
     except NoVotes as nothing:
         return Described("", nothing.notes)
+
+
+def described(part: Reading | Described) -> Described:
+    """Return what is to be known of a part beside the others."""
+    return part if isinstance(part, Described) else Described.of(*part)
 
 
 def read_pairs(
