@@ -123,7 +123,9 @@ def test_how_many_votes_somebody_needs_depends_on_all_users():
     whole = find_abnormal(votes, LINK, start)
     assert whole.votes_needed[24] > 1
     parts = on_machines(
-        votes, [0, 24, 25, 30], lambda shard, runtime: find_abnormal(shard, LINK, start, runtime=runtime)
+        votes,
+        [0, 24, 25, 30],
+        lambda shard, runtime: find_abnormal(shard, LINK, start, runtime=runtime),
     )
     assert_same_findings(joined(parts), whole)
 
