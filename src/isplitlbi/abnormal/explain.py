@@ -14,10 +14,10 @@ import numpy as np
 from isplitlbi.abnormal.expectation import Answers, Expectation, Inputs
 from isplitlbi.abnormal.kinds import KINDS, Evidence, Explanation, Figures
 from isplitlbi.data.comparisons import Comparisons
+from isplitlbi.data.splits import held_out_parts
 from isplitlbi.model.links import Link
 from isplitlbi.model.metrics import most_probable
 from isplitlbi.model.parameters import Parameters
-from isplitlbi.selection import held_out_parts
 from isplitlbi.solvers.likelihood import Numbers, fit_before_entries, fit_numbers
 from isplitlbi.solvers.settings import Dynamics
 from isplitlbi.typing import Floats, Mask, Places
@@ -124,9 +124,7 @@ def _fitted(votes: Comparisons, inputs: Inputs, explanation: Explanation) -> Num
     return held._replace(**{name: getattr(fitted, name) for name in free})
 
 
-def _log_likelihood(
-    inputs: Inputs, expected: Expectation, asked: Mask, numbers: Numbers
-) -> Floats:
+def _log_likelihood(inputs: Inputs, expected: Expectation, asked: Mask, numbers: Numbers) -> Floats:
     """Return the log-likelihood of the votes of the users asked about, by their numbers."""
     answers, mine = inputs.answers, asked[inputs.answers.user]
     user = answers.user[mine]
