@@ -67,7 +67,8 @@ def explain(inputs: Inputs, expected: Expectation, asked: Mask) -> Explained:
         if not kind.is_untrustworthy:  # votes that do not depend on the items explain nothing
             explained[user] = max(explained[user], few.best[user], own)
         sentences[user] = kind.sentence(_figures(answers, expected, taste, user))
-    return Explained(names, sentences, *few.numbers.T, explained)
+    slope, side, threshold = few.numbers.T
+    return Explained(names, sentences, slope, side, threshold, explained)
 
 
 # --- a few numbers per user ----------------------------------------------------------------------
@@ -182,9 +183,10 @@ def _predicted(votes: Comparisons, link: Link, model: Parameters) -> Floats:
     return link.log_probabilities(*known)
 
 
-def _right(votes: Comparisons, said: Floats) -> Floats:
+def _right(votes: Comparisons, said: Floats) -> Places:
     """Return how many votes of every user have the most probable outcome."""
-    return np.bincount(votes.user, most_probable(said) == votes.outcome, votes.n_users)
+    is_right = most_probable(said) == votes.outcome
+    return np.bincount(votes.user[is_right], minlength=votes.n_users)
 
 
 # --- in figures ----------------------------------------------------------------------------------
