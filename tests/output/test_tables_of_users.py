@@ -1,4 +1,4 @@
-"""What a model says, as tables."""
+"""What a model says of its users, as tables."""
 
 import polars as pl
 import pytest
