@@ -1,7 +1,7 @@
 """Estimators: iSplit LBI and the methods it is measured against, under one contract.
 
-`base` holds what they share: all that follows from votes, and all that follows from scores. Names are
-loaded on first use, because scikit-learn takes its time.
+`base` holds what they share: all that follows from votes, and all that follows from scores. Names
+are loaded on first use, because scikit-learn takes its time.
 """
 
 from __future__ import annotations
