@@ -1,6 +1,6 @@
 """The model folder: a fitted model on disk, for people and for programs.
 
-    model.json       which estimator, its settings, what was chosen, the fingerprint of the votes, ...
+    model.json       which estimator, its settings, what was chosen, the votes' fingerprint, figures
     consensus.csv    tier,item,score
     users.csv        every user: entry, p-value, whether abnormal, kind, quality
     votes.npz        the votes, indexed; where workers have read them, only who voted how often
