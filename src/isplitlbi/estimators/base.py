@@ -39,6 +39,7 @@ from isplitlbi.model.links import Link
 from isplitlbi.model.parameters import Parameters
 from isplitlbi.model.ranking import Ranking, Relation
 from isplitlbi.path import RegularizationPath
+from isplitlbi.runtime.local import Local
 from isplitlbi.selection import Rule, Selection, predict_outcomes
 from isplitlbi.solvers import bootstrap_consensus
 from isplitlbi.typing import Floats, Indices, Labels
@@ -348,10 +349,9 @@ class ScoreEstimator(VoteEstimator):
                 "progress": progress,
             }  # fmt: skip
             if client is None:
-                found = find_abnormal(
-                    self.votes(), self.link_, self.parameters_.common,
-                    n_threads=threads_of(self.n_jobs), **common,
-                )  # fmt: skip
+                votes = self.votes()
+                common["runtime"] = Local(votes, threads_of(self.n_jobs))
+                found = find_abnormal(votes, self.link_, self.parameters_.common, **common)
             else:
                 found = self._test_on(client, common)
             self._remember(found)

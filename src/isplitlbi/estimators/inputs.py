@@ -13,7 +13,7 @@ from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.data.readers import Parts
 from isplitlbi.errors import InvalidSetting, InvalidVotes
 from isplitlbi.selection import RULES
-from isplitlbi.solvers import available_threads
+from isplitlbi.runtime.local import available_threads
 
 
 def check_choice(name: str, value: Any, allowed: tuple[str, ...] = RULES) -> None:
