@@ -177,7 +177,7 @@ class ISplitLBI(ScoreEstimator):
             def tell(share: float) -> None:
                 if progress is not None:
                     done = SHARE_OF_FITTING + (1.0 - SHARE_OF_FITTING) * share
-                    progress(Progress(done, self.time_, n_out))
+                    progress(Progress(done, self.time_, n_out, "testing users"))
 
             tell(0.0)
             self.test_users(progress=tell, client=client)
