@@ -372,6 +372,6 @@ def test_every_figure_is_drawn_or_says_what_is_missing(name, tested, votes):
 
 
 def test_an_estimator_without_scores_cannot_be_stored(fitted, tmp_path):
-    with pytest.raises(ISplitLBIError, match="only ISplitLBI, .* can be stored, not AlphaCut"):
+    with pytest.raises(ISplitLBIError, match=r"only ISplitLBI, .* can be stored, not AlphaCut"):
         save_model(fitted["alpha-cut"], tmp_path / "model")
     assert list(tmp_path.iterdir()) == []
