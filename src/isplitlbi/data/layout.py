@@ -202,6 +202,7 @@ class Tally(NamedTuple):
     first_wins: Floats  # numbers of votes, or sums of weights
     ties: Floats
     second_wins: Floats
+    weight: Floats | None = None  # of one vote, where votes of other weights are kept apart
 
     @property
     def counts(self) -> tuple[Floats, Floats, Floats]:
@@ -218,16 +219,24 @@ def tally(
     votes: Comparisons,
     *,
     by_user: bool = False,
+    by_weight: bool = False,
     sees: Sees = Sees.PAIR,
     weighted: bool = True,
 ) -> Tally:
     """Count the outcomes of every pair, of all users together or of each.
 
-    Neither the order of the rows matters nor, unless it is seen, which item was on the left.
+    Neither the order of the rows matters nor, unless it is seen, which item was on the left. By
+    weight, votes of other weights are kept apart, and counted instead of weighed.
     """
     weight = votes.weight if weighted else None
     n_items, n_users = votes.n_items, votes.n_users if by_user else 1
     first, second, said = _oriented(votes, sees)
+    user = votes.user if by_user else np.zeros(len(votes), dtype=np.int32)
+    if by_weight and weight is not None:
+        (user, first, second, weight), counts = _counted_rows(
+            (user, first, second, weight), said, None
+        )
+        return Tally(user, first, second, *counts, weight)
     # All in one number: sorting numbers is far faster than sorting rows by them.
     stride = _power_of_2(n_items)
     if (4 * n_users * stride * stride).bit_length() <= PACKED_BITS:
@@ -240,8 +249,7 @@ def tally(
         first = pairs & (stride - 1)
         pairs >>= stride.bit_length() - 1
         return Tally(pairs, first, second, *counts)
-    columns = (votes.user, first, second) if by_user else (0 * votes.user, first, second)
-    (user, first, second), counts = _counted_rows(columns, said, weight)
+    (user, first, second), counts = _counted_rows((user, first, second), said, weight)
     return Tally(user, first, second, *counts)
 
 
@@ -309,7 +317,7 @@ def _lay_out(votes: Comparisons, traits: Sequence[Trait], sees: Sees) -> Layout:
         found, columns = tally(votes, by_user=True, sees=sees), np.empty((0, 0))
     else:
         found, columns = _apart(votes, traits)
-    user, first, second, *counts = found
+    user, first, second = found[:3]
     of_user = user.astype(np.int64) * stride
     keys = (of_user + first, of_user + second)
     if whole is None:
@@ -324,7 +332,7 @@ def _lay_out(votes: Comparisons, traits: Sequence[Trait], sees: Sees) -> Layout:
     start = np.searchsorted(first_slot, slots.start.astype(np.int32))
     if sees < Sees.VOTE:
         columns = _columns(traits, Shown(first, second), len(first))
-    edges = Edges(start, first_slot, second_slot, *counts, columns)
+    edges = Edges(start, first_slot, second_slot, *found.counts, columns)
     for array in (slots.start, slots.coordinate, slots.threshold, *edges):
         array.setflags(write=False)
     return Layout(vector, slots, edges)

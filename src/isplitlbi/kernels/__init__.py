@@ -67,7 +67,13 @@ class Anchor(NamedTuple):
 
     @classmethod
     def of_step(
-        cls, consensus: Floats, deviation: Floats, dual: Floats, step: float, nu: float, kappa: float
+        cls,
+        consensus: Floats,
+        deviation: Floats,
+        dual: Floats,
+        step: float,
+        nu: float,
+        kappa: float,
     ) -> Self:
         """Return what a step of the path is held to."""
         return cls(consensus, deviation, dual, step, nu, kappa, 1.0 / (kappa * step))
@@ -86,9 +92,7 @@ class Anchor(NamedTuple):
         """Hold deviations around zero by that variance: a step so short that nobody leaves."""
         nothing = np.zeros(n_slots)
         step = SHORT_STEP * variance
-        return cls(
-            consensus, nothing, nothing, step, variance, 1.0, damping, moves, on_thresholds
-        )
+        return cls(consensus, nothing, nothing, step, variance, 1.0, damping, moves, on_thresholds)
 
 
 SHORT_STEP = 1e-6  # of nu: W stays inside the unit ball for deviations up to its inverse

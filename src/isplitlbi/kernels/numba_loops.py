@@ -345,9 +345,7 @@ def eliminate_users(problem, users, own, system, eliminated):
 
 
 @loop
-def curvature_product(
-    problem, users, anchor, system, preconditioned, direction, momentum, product
-):
+def curvature_product(problem, users, anchor, system, preconditioned, direction, momentum, product):
     slots, edges, begin, end = problem.slots, problem.edges, users[0], users[1]
     product[:] = 0.0
     n_columns = index(edges.columns.shape[0])

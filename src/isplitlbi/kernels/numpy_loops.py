@@ -38,7 +38,9 @@ class _Block:
         n_edges = np.diff(edges.start[begin : end + 1])
         self.threshold = np.repeat(self.thresholds, n_edges)
         # The traits in the margin stand right before the threshold.
-        self.traits: Places = self.threshold - len(self.columns) + np.arange(len(self.columns))[:, None]
+        self.traits: Places = (
+            self.threshold - len(self.columns) + np.arange(len(self.columns))[:, None]
+        )
 
     def margin(self, total: Floats) -> Floats:
         """Return the margin of every edge."""
@@ -341,9 +343,7 @@ def conjugate_update(
     system.solution[part] += length * system.direction[part]
     system.residual[part] -= length * system.product[part]
     scaled = system.residual[part] * system.inverse[part]
-    coupled[:] = np.bincount(
-        slots.coordinate[part], system.coupling[part] * scaled, len(coupled)
-    )
+    coupled[:] = np.bincount(slots.coordinate[part], system.coupling[part] * scaled, len(coupled))
     return float(system.residual[part] @ scaled)
 
 
