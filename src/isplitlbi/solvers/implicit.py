@@ -117,6 +117,7 @@ class _ImplicitStepper:
     ) -> None:
         self.scheme, self.dynamics, self.loops = scheme, dynamics, runtime.loops
         self.slots, self.threshold_at = layout.slots, layout.vector.threshold
+        self.n_holds = len(layout.terms)
         self.solver = Solver(layout, link, dynamics.delta, runtime)
         self.evaluations = self.conjugate_steps = 0
 
@@ -144,21 +145,19 @@ class _ImplicitStepper:
 
     def _anchor(self, state: State, step: float) -> Anchor:
         """Return the old state of the second-order formula; the first step is of first order."""
-        nu, kappa = self.dynamics.nu, self.dynamics.kappa
-        memory: Memory | None = state.memory
-        if memory is None:
-            return Anchor.of_step(state.consensus, state.deviation, state.dual, step, nu, kappa)
-        ratio = step / memory.last_steps[0]
-        # Written from the last state on: x_n + step ratio/(1 + 2 ratio) (x_n - x_{n-1}) / h_n.
-        reach = step * ratio / (1.0 + 2.0 * ratio)
-        return Anchor.of_step(
-            state.consensus + reach * memory.consensus_rate,
-            self._extrapolate(state.deviation, memory.deviation_rate, reach),
-            self._extrapolate(state.dual, memory.dual_rate, reach),
-            step * (1.0 + ratio) / (1.0 + 2.0 * ratio),
-            nu,
-            kappa,
-        )
+        flow, memory = state.flow, state.memory
+        if memory is not None:
+            ratio = step / memory.last_steps[0]
+            # Written from the last state on: x_n + step ratio/(1 + 2 ratio) (x_n - x_{n-1}) / h_n.
+            reach = step * ratio / (1.0 + 2.0 * ratio)
+            flow = Flow(
+                state.consensus + reach * memory.consensus_rate,
+                self._extrapolate(state.deviation, memory.deviation_rate, reach),
+                self._extrapolate(state.dual, memory.dual_rate, reach),
+                state.sparse,
+            )
+            step = step * (1.0 + ratio) / (1.0 + 2.0 * ratio)
+        return Anchor.of_step(flow, step, (self.dynamics.nu, self.dynamics.kappa), self.n_holds)
 
     def _predict(self, state: State, step: float) -> tuple[Floats, Floats]:
         """Continue the last steps of consensus and deviations by a parabola."""

@@ -6,22 +6,34 @@ each is the minimum of a loss of votes plus a ridge, in a layout of its own.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from isplitlbi.data.comparisons import Comparisons
-from isplitlbi.data.layout import THRESHOLD, Edges, Layout, Slots, Vector, tally
+from isplitlbi.data.layout import (
+    TASTE,
+    THRESHOLD,
+    Edges,
+    Layout,
+    Sees,
+    Shown,
+    Slots,
+    Vector,
+    tally,
+)
 from isplitlbi.kernels import Anchor
 from isplitlbi.model.links import Link
 from isplitlbi.model.parameters import Consensus, Parameters
-from isplitlbi.model.terms import PAPER, Terms, Threshold
+from isplitlbi.model.terms import PAPER, Terms, Threshold, Trait
 from isplitlbi.runtime.base import Runtime
 from isplitlbi.runtime.local import Local
 from isplitlbi.solvers.implicit import NEWTON_ACCURACY
 from isplitlbi.solvers.newton import Solver
 from isplitlbi.solvers.settings import Dynamics
-from isplitlbi.typing import Floats, Indices, Mask
+from isplitlbi.typing import Floats, Indices
 
 # Keeps the score of an item that always wins finite and centres the scores; far too wide to matter
 # otherwise.
@@ -33,6 +45,8 @@ BOOTSTRAP_ACCURACY = 1e-4  # far below the spread that is looked for
 
 # What holds consensus and users to the start of a fit before anybody leaves: hardly anything.
 WEAK_HOLD = 1e-5
+
+HELD_FAST = 1e12  # how strongly that is held which is to stay where it is
 
 NUMBERS_AT_ONCE = 1 << 16  # of counts, that machines add up in one exchange
 
@@ -52,7 +66,9 @@ def fit_before_entries(
     layout = Layout.of(votes, terms.traits)
     start = terms.start(layout.vector, dynamics.delta)
     solver = Solver(layout, link, dynamics.delta, runtime or Local(votes))
-    anchor = Anchor.ridge(start, layout.n_slots, dynamics.nu, damping=WEAK_HOLD)
+    anchor = Anchor.ridge(
+        start, layout.n_slots, dynamics.nu, _holds(layout), damping=WEAK_HOLD, moves=True
+    )
     consensus, deviation, *_ = solver.solve(
         anchor, NEWTON_ACCURACY * tol, start.copy(), np.zeros(layout.n_slots)
     )
@@ -131,9 +147,7 @@ def _pairs(votes: Comparisons, runtime: Runtime) -> tuple[Indices, Floats]:
 def _pooled(n_items: int, pairs: Indices, counts: Floats) -> Layout:
     """Lay out votes as if one user had given them all."""
     vector = Vector(n_items, (THRESHOLD,))
-    slots = Slots.of(
-        np.array([0, vector.width]), np.arange(vector.width, dtype=np.int32), vector
-    )
+    slots = Slots.of(np.array([0, vector.width]), np.arange(vector.width, dtype=np.int32), vector)
     first, second = (side.astype(np.int32) for side in np.divmod(pairs, n_items))
     nothing = np.empty((0, len(pairs)))
     return Layout(vector, slots, Edges(np.array([0, len(pairs)]), first, second, *counts, nothing))
@@ -152,7 +166,7 @@ def _fit_pooled(
     vector = pooled.vector
     nothing = np.zeros(vector.width)
     nothing[vector.threshold] = max(Threshold.start, delta)
-    anchor = Anchor.ridge(nothing, vector.width, variance, moves=False, on_thresholds=0.0)
+    anchor = Anchor.ridge(nothing, vector.width, variance, _holds(pooled, {THRESHOLD: 0.0}))
     guess = np.zeros(vector.width) if start is None else start.values - nothing
     _, fitted, *_ = Solver(pooled, link, delta, runtime).solve(
         anchor, accuracy, nothing.copy(), guess
@@ -178,36 +192,86 @@ def fit_users(
     """
     layout = Layout.of(votes)
     solver = Solver(layout, link, delta, runtime or Local(votes))
-    anchor = Anchor.ridge(centre.values, layout.n_slots, 1.0 / ridge, moves=False)
+    anchor = Anchor.ridge(centre.values, layout.n_slots, 1.0 / ridge, _holds(layout))
     guess = np.zeros(layout.n_slots) if start is None else start.copy()
     _, deviation, *_ = solver.solve(anchor, ACCURACY, centre.values.copy(), guess)
     return deviation
 
 
+SLOPE, SIDE = "slope", "side"
+NUMBERS = (SLOPE, SIDE, THRESHOLD)
+
+
+class Numbers(NamedTuple):
+    """Three numbers of every user that stand between the consensus and the user's votes."""
+
+    slope: Floats  # on the consensus margin: 1 for the consensus itself
+    side: Floats  # what is added to the margin of the left item
+    threshold: Floats
+
+
 def fit_numbers(
-    votes: Numbered,
+    votes: Comparisons,
     link: Link,
-    start: Floats,
-    variance: float,
-    delta: float,
-    runtime: Runtime,
-) -> Floats:
-    """Fit a few numbers of every user: what counts in the margin, and last the threshold.
+    consensus: Consensus,
+    free: Sequence[str],
+    *,
+    slope: float = 1.0,
+    variance: float = 1.0,
+    delta: float = 1e-3,
+    runtime: Runtime | None = None,
+) -> Numbers:
+    """Fit some of `NUMBERS` for every user; those that are not free stay where they are.
 
-    Parameters
-    ----------
-    start : (n_numbers,)
-        Where a prior of that variance holds everybody.
-
-    Returns
-    -------
-    numbers : (n_users, n_numbers)
+    A prior of that variance holds them around the given slope, no side, and the threshold of the
+    consensus. Every machine fits the users it holds.
     """
-    raise NotImplementedError
+    traits = (_Slope(consensus.scores), _Side())
+    layout = Layout.of(votes, traits)
+    vector = layout.vector
+    centre = np.zeros(vector.width)
+    centre[vector.scores] = consensus.scores
+    centre[vector.place(SLOPE)] = slope - 1.0  # scores alone are a slope of 1
+    centre[vector.threshold] = max(consensus.threshold, delta)
+    held = {TASTE: HELD_FAST} | {name: HELD_FAST for name in NUMBERS if name not in free}
+    anchor = Anchor.ridge(centre, layout.n_slots, variance, _holds(layout, held))
+    solver = Solver(layout, link, delta, _alone(votes, runtime or Local(votes)))
+    _, deviation, *_ = solver.solve(anchor, ACCURACY, centre.copy(), np.zeros(layout.n_slots))
+    fitted = Parameters(vector, layout.slots, centre, deviation)
+    return Numbers(fitted.all_of(SLOPE) + 1.0, fitted.all_of(SIDE), fitted.all_of(THRESHOLD))
+
+
+@dataclass(frozen=True, eq=False)
+class _Slope(Trait):
+    """How steeply the margin of some scores counts, beyond what it counts anyway."""
+
+    scores: Floats
+    name = SLOPE
+
+    def column(self, shown: Shown) -> Floats:
+        """Return the margin of these scores."""
+        return np.asarray(self.scores[shown.first] - self.scores[shown.second])
+
+
+@dataclass(frozen=True)
+class _Side(Trait):
+    """A preference for what is on the left."""
+
+    name = SIDE
+    sees = Sees.SIDE
+
+    def column(self, shown: Shown) -> Floats:
+        """Return one for every pair."""
+        return np.ones(len(shown.first))
+
+
+def _holds(layout: Layout, others: Mapping[str, float] | None = None) -> Floats:
+    """Return how strongly each term is held: by the ridge as it is, but for some others."""
+    return np.array([(others or {}).get(name, 1.0) for name in layout.terms])
 
 
 def _alone(votes: Comparisons, runtime: Runtime) -> Local:
     """Return a runtime for what every machine does by itself, with the same loops."""
-    alone = Local(votes)
+    alone = Local(votes, runtime.n_threads)
     alone.loops = runtime.loops
     return alone
