@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from isplitlbi import kernels
 from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.data.layout import Layout, Sees
-from isplitlbi.errors import InvalidSetting, InvalidVotes
+from isplitlbi.errors import InvalidVotes
 from isplitlbi.model.links import Link
 from isplitlbi.model.metrics import decide, macro_f1, micro_f1, most_probable
 from isplitlbi.model.parameters import Parameters
@@ -101,8 +101,8 @@ def held_out_parts(
     """Return pairs of training and held-out votes; every vote is held out in one of them.
 
     Votes are dealt at random within users, or as ``fold`` says: a number per vote. The order of the
-    votes does not matter. With a runtime, whose numbers ``rng`` draws, they are dealt as if all users
-    were here, and either side may be empty here.
+    votes does not matter. With a runtime, whose numbers ``rng`` draws, they are dealt as if all
+    users were here, and either side may be empty here.
     """
     n_votes = len(votes)
     if runtime is not None:

@@ -27,7 +27,7 @@ def available_threads() -> int:
 
 
 class Local(Runtime):
-    """This machine, which holds all users: runtime and workforce in one.
+    """The machine at hand, which holds all users: runtime and workforce in one.
 
     Parameters
     ----------
