@@ -23,10 +23,10 @@ from isplitlbi.abnormal import (
     Effect,
     TellingVote,
     check_fdr,
-    find_abnormal,
     find_effect,
     find_telling_votes,
 )
+from isplitlbi.abnormal.job import FindAbnormal, find_abnormal_on
 from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.data.readers import Parts
 from isplitlbi.data.summary import Overview
@@ -39,7 +39,7 @@ from isplitlbi.model.links import Link
 from isplitlbi.model.parameters import Parameters
 from isplitlbi.model.ranking import Ranking, Relation
 from isplitlbi.path import RegularizationPath
-from isplitlbi.runtime.local import Local
+from isplitlbi.runtime.choice import runtime_for
 from isplitlbi.selection import Rule, Selection, predict_outcomes
 from isplitlbi.solvers import bootstrap_consensus
 from isplitlbi.typing import Floats, Indices, Labels
@@ -344,25 +344,15 @@ class ScoreEstimator(VoteEstimator):
         fdr = self.fdr if fdr is None else fdr
         check_fdr(fdr)
         if fdr not in self._tested:
-            common: dict[str, Any] = {
-                "fdr": fdr, "seed": self.random_state or 0, "delta": self.delta,
-                "progress": progress,
-            }  # fmt: skip
-            if client is None:
-                votes = self.votes()
-                common["runtime"] = Local(votes, threads_of(self.n_jobs))
-                found = find_abnormal(votes, self.link_, self.parameters_.common, **common)
-            else:
-                found = self._test_on(client, common)
-            self._remember(found)
+            votes = self.votes() if client is None else self.fitted_.votes
+            n_threads = threads_of(self.n_jobs)
+            runtime = runtime_for(votes, client, n_threads=n_threads, again=True)
+            if client is not None:
+                self._refuse_others(runtime.summary)
+            seed, consensus = self.random_state or 0, self.parameters_.common
+            job = FindAbnormal(self.link_, consensus, fdr, seed, self.delta)
+            self._remember(find_abnormal_on(runtime, job, progress))
         return self._tested[fdr]
-
-    def _test_on(self, client: Client, common: dict[str, Any]) -> Abnormality:
-        from isplitlbi.runtime.dask import abnormality_on, cluster_of
-
-        cluster = cluster_of(client, self.fitted_.votes, again=True)
-        self._refuse_others(cluster.overview)
-        return abnormality_on(cluster, self.link_, self.parameters_.common, **common)
 
     def _remember(self, found: Abnormality) -> None:
         """Keep what was found of the users, and show it where it is of the model's own rate."""

@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike
 from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.data.readers import Parts
 from isplitlbi.errors import InvalidSetting, InvalidVotes
-from isplitlbi.selection import RULES
 from isplitlbi.runtime.local import available_threads
+from isplitlbi.selection import RULES
 
 
 def check_choice(name: str, value: Any, allowed: tuple[str, ...] = RULES) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -13,29 +12,18 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from isplitlbi.abnormal import check_fdr
-from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.data.readers import Parts
-from isplitlbi.data.summary import Overview
-from isplitlbi.errors import InvalidSetting, InvalidVotes, PathFailed
+from isplitlbi.errors import InvalidSetting
 from isplitlbi.estimators.base import ScoreEstimator
 from isplitlbi.estimators.inputs import as_votes, check_choice, check_seed, threads_of
-from isplitlbi.fitting import Fitted
+from isplitlbi.fitting import FitSettings, fit
 from isplitlbi.model.links import Link, link_named
 from isplitlbi.model.ranking import Decomposition, decompose
-from isplitlbi.path import Ending, RegularizationPath
-from isplitlbi.selection import SCORINGS, Rule, Scoring, Selection, select
-from isplitlbi.solvers import (
-    Checkpoints,
-    Dynamics,
-    Explicit,
-    Implicit,
-    Progress,
-    Reporter,
-    Scheme,
-    default_times,
-    follow,
-)
-from isplitlbi.typing import Floats
+from isplitlbi.path import RegularizationPath
+from isplitlbi.runtime.choice import runtime_for
+from isplitlbi.runtime.progress import Progress, Reporter
+from isplitlbi.selection import SCORINGS, Rule, Scoring
+from isplitlbi.solvers import Dynamics, Explicit, Implicit, Scheme
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -163,35 +151,6 @@ class ISplitLBI(ScoreEstimator):
         out = self.path_.support_at(self.time_)
         return decompose(self.votes(), self.parameters_, out, self.link_, self.nu_, noise_level)
 
-    def _adopt_and_test(
-        self,
-        fitted: Fitted,
-        progress: Callable[[Progress], None] | None,
-        client: Client | None = None,
-    ) -> Self:
-        """Take over what was fitted, and test the users unless this is turned off."""
-        self.adopt(fitted)
-        if self.with_tests:
-            n_out = int(np.isfinite(self.entry_times_).sum())
-
-            def tell(share: float) -> None:
-                if progress is not None:
-                    done = SHARE_OF_FITTING + (1.0 - SHARE_OF_FITTING) * share
-                    progress(Progress(done, self.time_, n_out, "testing users"))
-
-            tell(0.0)
-            self.test_users(progress=tell, client=client)
-            tell(1.0)
-        return self
-
-    def _of_fitting(
-        self, progress: Callable[[Progress], None] | None
-    ) -> Callable[[Progress], None] | None:
-        """Tell of the paths as of a part of the work, where users are tested after them."""
-        if progress is None or not self.with_tests:
-            return progress
-        return lambda told: progress(told._replace(done=SHARE_OF_FITTING * told.done))
-
     # --- fitting ---------------------------------------------------------------------------
 
     def fit(
@@ -230,172 +189,66 @@ class ISplitLBI(ScoreEstimator):
             of a folder are read by the workers. Folders must then be such that all workers reach
             them.
         """
+        settings = self._fit_settings(folds)
+        if client is not None and isinstance(X, str | Path) and Path(X).is_dir():
+            X = Parts.of(X)
+        in_parts = client is not None and isinstance(X, Parts)
+        votes = X if in_parts else as_votes(X, y, sample_weight)
+        folder = None if checkpoints is None else Path(checkpoints)
+        runtime = runtime_for(
+            votes, client, n_threads=threads_of(self.n_jobs), backend=self.backend,
+            checkpoints=folder,
+        )  # fmt: skip
+        reporter = Reporter(progress)
+        share = SHARE_OF_FITTING if self.with_tests else 1.0
+        fitted = fit(
+            votes, settings, runtime, progress=reporter.part(share).reach, checkpoints=folder,
+            checkpoint_every=checkpoint_every,
+        )  # fmt: skip
+        self.adopt(fitted)
+        if self.with_tests:
+            self._test_after_fit(reporter.part(1.0 - share), client)
+        return self
+
+    def _test_after_fit(self, reporter: Reporter, client: Client | None) -> None:
+        n_out = int(np.isfinite(self.entry_times_).sum())
+
+        def tell(share: float) -> None:
+            reporter.reach(Progress(share, self.time_, n_out, "testing users"))
+
+        self.test_users(progress=tell, client=client)
+        tell(1.0)
+
+    def _fit_settings(self, folds: ArrayLike | None) -> FitSettings:
+        """Return everything that decides the fit; refuse what cannot be."""
         check_seed(self.random_state)
-        candidates = self._candidates()
         check_choice("rule", self.rule)
         check_choice("scoring", self.scoring, tuple(SCORINGS))
         check_fdr(self.fdr)
-        folder = None if checkpoints is None else Path(checkpoints)
-        if client is not None:
-            if folds is not None:
-                raise InvalidSetting("folds cannot be given together with a client.")
-            if isinstance(X, str | Path) and Path(X).is_dir():
-                X = Parts.of(X)
-            where = X if isinstance(X, Parts) else as_votes(X, y, sample_weight)
-            return self._fit_on(client, where, candidates, progress, folder, checkpoint_every)
-        votes = as_votes(X, y, sample_weight)
-        kept = None
-        if folder is not None:
-            identity = self._identity(Overview.of(votes), folds)
-            kept = Checkpoints(folder, identity, checkpoint_every)
-        if self.time is None:
-            n_folds = self.n_folds if folds is None else len(np.unique(np.asarray(folds)))
-            reporter = Reporter(1 + len(candidates) * n_folds, self._of_fitting(progress))
-            selection, path = self._cross_validate(votes, candidates, folds, reporter, kept)
-            dynamics, stop = selection.dynamics, selection.time
-        elif len(candidates) > 1:
-            raise InvalidSetting("several nu or kappa need cross-validation: leave time unset.")
-        else:
-            selection, dynamics, stop = None, candidates[0], float(self.time)
-            times = np.union1d(self._times(votes, dynamics), [stop])
-            reporter = Reporter(1, self._of_fitting(progress))
-            path = self._path(votes, dynamics, times, reporter, kept, threads_of(self.n_jobs))
-        if path.ending is not Ending.COMPLETE:
-            raise PathFailed(path.ending.value)
-        fitted = Fitted(
-            votes, Overview.of(votes), link_named(self.link), dynamics, stop, path.at(stop), path,
-            selection,
-        )  # fmt: skip
-        return self._adopt_and_test(fitted, progress)
-
-    def _fit_on(
-        self,
-        client: Client,
-        votes: Comparisons | Parts,
-        candidates: list[Dynamics],
-        progress: Callable[[Progress], None] | None,
-        folder: Path | None,
-        checkpoint_every: float,
-    ) -> Self:
-        """Fit on the workers of a cluster."""
-        from isplitlbi.runtime.dask import Fit, cluster_of
-
-        if self.random_state is None:
-            raise InvalidSetting("a fit on a cluster needs a random_state.")
-        cluster, kept = cluster_of(client, votes, folder), None
-        if folder is not None:
-            kept = Checkpoints(folder, self._identity(cluster.overview), checkpoint_every)
-            cluster.remember_shards(folder)
-        selection, path, dynamics, stop = Fit(
-            cluster, link_named(self.link), self._scheme(), candidates,
-            None if self.times is None else np.asarray(self.times, dtype=np.float64),
-            self.time, self.n_folds, self.scoring, self.rule, self.random_state, kept,
-            self.backend, None if self.snapshots is None else Path(self.snapshots),
-            self._of_fitting(progress),
-        ).run()  # fmt: skip
-        if isinstance(votes, Comparisons) and not np.array_equal(
-            path.slots.coordinate, votes.slots.coordinate
-        ):
-            raise InvalidVotes(
-                "a part of votes cannot be fitted on a cluster; make Comparisons of their own."
-            )
-        fitted = Fitted(
-            votes, cluster.overview, link_named(self.link), dynamics, stop, path.at(stop), path,
-            selection, cluster.costs,
-        )  # fmt: skip
-        return self._adopt_and_test(fitted, progress, client)
-
-    def _cross_validate(
-        self,
-        votes: Comparisons,
-        candidates: list[Dynamics],
-        folds: ArrayLike | None,
-        reporter: Reporter,
-        kept: Checkpoints | None,
-    ) -> tuple[Selection, RegularizationPath]:
-        """Choose the time and, among several candidates, nu and kappa; follow the whole path."""
-        n_threads = threads_of(self.n_jobs)
-        choose = partial(
-            select,
-            votes,
-            link_named(self.link),
-            candidates,
-            self._scheme(),
-            n_folds=self.n_folds,
-            fold=folds,
-            scoring=self.scoring,
-            rule=self.rule,
-            rng=self.random_state,
-            n_jobs=n_threads,
-            checkpoints=kept,
-            reporter=reporter,
-            backend=self.backend,
-        )
-        if len(candidates) > 1:
-            selection = choose(times=self.times)
-            dynamics, times = selection.dynamics, selection.chosen.times
-            return selection, self._path(votes, dynamics, times, reporter, kept, n_threads)
-        # The time will be one of these, so that the whole path need not wait for the folds.
-        times = self._times(votes, candidates[0])
-        paths: list[RegularizationPath] = []
-
-        def follow_whole() -> None:
-            paths.append(self._path(votes, candidates[0], times, reporter, kept, n_threads=1))
-
-        return choose(times=times, alongside=[follow_whole]), paths[0]
-
-    def _path(
-        self,
-        votes: Comparisons,
-        dynamics: Dynamics,
-        times: Floats,
-        reporter: Reporter,
-        kept: Checkpoints | None,
-        n_threads: int,
-    ) -> RegularizationPath:
-        return follow(
-            votes,
-            link_named(self.link),
-            dynamics,
-            self._scheme(),
-            times,
-            keep=True if self.snapshots is None else self.snapshots,
-            checkpoint=None if kept is None else kept.of("path"),
-            reporter=reporter,
-            n_threads=n_threads,
-            backend=self.backend,
-        )
-
-    def _times(self, votes: Comparisons, dynamics: Dynamics) -> Floats:
-        if self.times is None:
-            link, n_threads = link_named(self.link), threads_of(self.n_jobs)
-            return default_times(votes, link, dynamics, n_threads=n_threads, backend=self.backend)
-        return np.asarray(self.times, dtype=np.float64)
-
-    def _identity(self, votes: Overview, folds: ArrayLike | None = None) -> dict[str, Any]:
-        """Return all that decides the result."""
-        if self.random_state is None:
-            raise InvalidSetting("checkpoints need a random_state, or the folds would be others.")
-        settings = {
-            name: np.asarray(value).tolist() if name in ("nu", "kappa", "times") else value
-            for name, value in self.get_params().items()
-            if name not in ("n_jobs", "snapshots", "fdr", "with_tests")
-        }
-        settings |= {"link": link_named(self.link).name, "solver": repr(self._scheme())}
-        given = None if folds is None else np.asarray(folds).tolist()
-        return {"votes": votes.fingerprint, "settings": settings, "folds": given}
-
-    def _scheme(self) -> Scheme:
-        if isinstance(self.solver, str) and self.solver in SOLVERS:
-            return SOLVERS[self.solver]()
-        if isinstance(self.solver, str | type) or not hasattr(self.solver, "prepare"):
-            raise InvalidSetting(
-                f"solver {self.solver!r} is not one of {', '.join(SOLVERS)}, nor a scheme."
-            )
-        return self.solver
-
-    def _candidates(self) -> list[Dynamics]:
         nus, kappas = np.atleast_1d(self.nu), np.atleast_1d(self.kappa)
         if nus.size == 0 or kappas.size == 0:
             raise InvalidSetting("nu and kappa need at least one value each.")
-        return [Dynamics(float(n), float(k), self.delta) for n, k in product(nus, kappas)]
+        return FitSettings(
+            link=link_named(self.link),
+            candidates=tuple(
+                Dynamics(float(n), float(k), self.delta) for n, k in product(nus, kappas)
+            ),
+            scheme=scheme_named(self.solver),
+            times=None if self.times is None else np.asarray(self.times, dtype=np.float64),
+            time=self.time,
+            n_folds=self.n_folds,
+            folds=None if folds is None else np.asarray(folds),
+            scoring=self.scoring,
+            rule=self.rule,
+            seed=self.random_state,
+            snapshots=None if self.snapshots is None else Path(self.snapshots),
+        )
+
+
+def scheme_named(solver: str | Scheme) -> Scheme:
+    """Return the scheme of a name, or the scheme that is given."""
+    if isinstance(solver, str) and solver in SOLVERS:
+        return SOLVERS[solver]()
+    if isinstance(solver, str | type) or not hasattr(solver, "prepare"):
+        raise InvalidSetting(f"solver {solver!r} is not one of {', '.join(SOLVERS)}, nor a scheme.")
+    return solver

@@ -17,6 +17,7 @@ from isplitlbi.estimators.inputs import as_votes, check_choice, check_seed
 from isplitlbi.fitting import Fitted
 from isplitlbi.model.links import Link, link_named
 from isplitlbi.model.parameters import Consensus, Parameters
+from isplitlbi.runtime.local import Local
 from isplitlbi.selection import Rule, held_out_parts, score_votes
 from isplitlbi.solvers import fit_consensus, fit_users
 
@@ -95,7 +96,8 @@ class PerUser(ScoreEstimator):
         vector, slots, _ = Layout.of(votes)
         common = np.zeros(vector.width)
         common[vector.threshold] = fit_consensus(votes, link, self.delta).threshold
-        centre = common[slots.coordinate]
-        begin = None if start is None else centre + start.deviation
-        own = fit_users(votes, link, ridge, Consensus(vector, common), self.delta, begin)
-        return Parameters(vector, slots, common, own - centre)
+        centre, guess = Consensus(vector, common), None if start is None else start.deviation
+        own = fit_users(
+            votes, link, ridge, centre, self.delta, guess, Local(votes, backend=self.backend)
+        )
+        return Parameters(vector, slots, common, own)
