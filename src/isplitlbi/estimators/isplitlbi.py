@@ -17,8 +17,8 @@ from isplitlbi.errors import InvalidSetting
 from isplitlbi.estimators.base import ScoreEstimator
 from isplitlbi.estimators.inputs import as_votes, check_choice, check_seed, threads_of
 from isplitlbi.fitting import FitSettings, fit
+from isplitlbi.model.decomposition import Decomposition, decompose
 from isplitlbi.model.links import Link, link_named
-from isplitlbi.model.ranking import Decomposition, decompose
 from isplitlbi.path import RegularizationPath
 from isplitlbi.runtime.choice import runtime_for
 from isplitlbi.runtime.progress import Progress, Reporter
