@@ -300,12 +300,12 @@ class ScoreEstimator(VoteEstimator):
         put around the scores of the consensus.
         """
         check_is_fitted(self, "fitted_")
-        drawn = self._drawn_anew()[:, self.parameters_.vector.scores]
+        drawn = self._drawn_anew()
         low, high = np.quantile(drawn - np.median(drawn, axis=0), (0.025, 0.975), axis=0)
         return self.consensus_ + low, self.consensus_ + high
 
     def _drawn_anew(self) -> Floats:
-        """Return the consensus of many other draws of users; found on first use."""
+        """Return the scores of the consensus of many other draws of users; found on first use."""
         if self._drawn is None:
             seed = self.random_state or 0
             self._drawn = bootstrap_consensus(
