@@ -3,10 +3,12 @@
 import json
 import os
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
 import pytest
+from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from isplitlbi import ISplitLBI, storage
@@ -50,7 +52,7 @@ def assert_same_model(one, other):
     for name in ("time_", "nu_", "kappa_", "threshold_", "left_consensus_", "abnormal_users_"):
         assert getattr(one, name) == getattr(other, name)
     np.testing.assert_array_equal(one.parameters_.deviation, other.parameters_.deviation)
-    pairs = one.votes_
+    pairs = one.votes()
     np.testing.assert_array_equal(one.predict_proba(pairs), other.predict_proba(pairs))
     assert str(one.ranking(one.users_[0])) == str(other.ranking(one.users_[0]))
 
@@ -78,7 +80,7 @@ def test_a_model_comes_back_as_it_was(tmp_path, settings):
             loaded.selection_.chosen.mean("micro_f1"), model.selection_.chosen.mean("micro_f1")
         )
     # It can be fitted again with the same settings, and stored again.
-    assert_same_model(loaded.fit(model.votes_), model)
+    assert_same_model(loaded.fit(model.votes()), model)
     save_model(loaded, tmp_path / "again")
 
 
@@ -87,8 +89,8 @@ def test_weights_and_groups_come_back(tmp_path):
     model = fitted(votes)
     save_model(model, tmp_path / "model")
     loaded = load_model(tmp_path / "model")
-    np.testing.assert_array_equal(loaded.votes_.weight, votes.weight)
-    assert loaded.votes_.group is None
+    np.testing.assert_array_equal(loaded.votes().weight, votes.weight)
+    assert loaded.votes().group is None
     assert_same_model(loaded, model)
 
 
@@ -120,7 +122,7 @@ def test_of_a_large_path_only_the_chosen_time_is_stored(tmp_path, model, monkeyp
 
 def test_an_existing_folder_is_refused_and_left_alone(folder, model):
     before = (folder / "model.json").read_bytes()
-    with pytest.raises(PlaceTaken, match="exists already; choose another name or use --force"):
+    with pytest.raises(PlaceTaken, match="exists already; choose another name or use force=True"):
         save_model(model, folder)
     assert (folder / "model.json").read_bytes() == before
 
@@ -241,7 +243,7 @@ def test_files_of_another_model_do_not_fit(stored, tmp_path, request):
 def test_groups_come_back_with_their_names(tmp_path):
     votes = random_votes(2, group_size=3)
     save_model(fitted(votes, time=0.7), tmp_path / "model")
-    np.testing.assert_array_equal(load_model(tmp_path / "model").votes_.groups, votes.groups)
+    np.testing.assert_array_equal(load_model(tmp_path / "model").votes().groups, votes.groups)
 
 
 # --- a model whose votes are in parts -------------------------------------------------------
@@ -251,7 +253,7 @@ def test_groups_come_back_with_their_names(tmp_path):
 def of_parts(model, tmp_path):
     """Return the folder of a model that holds its votes no more than one from a cluster does."""
     (tmp_path / "votes").mkdir()
-    votes = model.votes_
+    votes = model.votes()
     frame = pl.DataFrame(
         {
             "user": votes.users[votes.user],
@@ -262,23 +264,21 @@ def of_parts(model, tmp_path):
     )
     odd = tmp_path / "votes" / os.fsdecode(b"part-\xff.csv")  # a name that is no text
     odd.write_bytes(frame.write_csv().encode())
-    tested = model.abnormality()
-    light = fitted()
-    light._know(Parts.of(tmp_path / "votes", winner="said"), Overview.of(votes))
-    light._abnormality = {light.fdr: tested}
+    parts = Parts.of(tmp_path / "votes", winner="said")
+    light = clone(model).adopt(replace(model.fitted_, votes=parts), model.abnormality_)
     save_model(light, tmp_path / "of parts")
-    assert not light.votes_at_hand_
+    assert not light.has_votes()
     return tmp_path / "of parts"
 
 
 def test_a_model_of_parts_finds_its_votes_when_they_are_needed(of_parts, model):
     found = load_model(of_parts)
     assert users_table(found).equals(users_table(model))
-    assert str(found.overview_) == str(model.overview_)
-    assert not found.votes_at_hand_
+    assert str(found.summary_) == str(model.summary_)
+    assert not found.has_votes()
     assert_same_model(model, found)
-    assert Overview.of(found.votes_).fingerprint == model.overview_.fingerprint
-    assert found.votes_at_hand_
+    assert Overview.of(found.votes()).fingerprint == model.summary_.fingerprint
+    assert found.has_votes()
 
 
 def without(folder, file, **changed):
