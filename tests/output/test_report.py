@@ -437,7 +437,7 @@ def test_a_single_time_says_that_there_is_nothing_to_slide_along(tmp_path):
     assert "disabled" in slider
 
 
-@pytest.mark.parametrize("method", [MarginMLE(), PerUser(0.1)], ids=lambda each: str(each))
+@pytest.mark.parametrize("method", [MarginMLE(), PerUser(0.1)], ids=str)
 def test_a_model_without_a_path_has_a_page_without_one(method, tmp_path):
     votes = simulate(n_users=6, n_items=4, votes_per_user=(10, 12), random_state=2).votes
     page, text = texts_of(method.fit(votes), tmp_path)
