@@ -297,7 +297,7 @@ class FindTimes:
 
     def run(self, votes: Comparisons, runtime: Runtime, reporter: Reporter) -> Floats:
         """Return what is unexplained of the users here."""
-        return residuals(votes, self.link, self.dynamics, runtime)
+        return residuals(votes, self.link, self.dynamics, runtime, self.terms)
 
     def join(self, parts: Sequence[Floats]) -> Floats:
         """Return the times."""
