@@ -32,7 +32,7 @@ class Facts:
 
     @classmethod
     def of(cls, votes: Comparisons) -> Self:
-        """Put votes in order: sums over them round alike, and rows that are alike are neighbours."""
+        """Put votes in order: sums over them round alike, and rows that are alike come together."""
         keys: list[NDArray[Any]] = [votes.outcome, votes.right, votes.left, votes.user]
         keys[:0] = [column for column in (votes.group, votes.weight) if column is not None]
         return cls(votes.subset(np.lexsort(keys)))

@@ -15,7 +15,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from enum import IntEnum
-from types import MappingProxyType
 from typing import Any, ClassVar
 
 from isplitlbi.data.vocabulary import show
@@ -26,7 +25,7 @@ NAMED = 3  # ids in a sentence; all of them are in the details
 DIGITS = 6  # of a number in the details
 
 # Of a field that the sentence needs and the details do not have.
-SENTENCE_ONLY = MappingProxyType({"sentence only": True})
+SENTENCE_ONLY = {"in_details": False}
 
 
 class Severity(IntEnum):
@@ -55,7 +54,7 @@ class Finding(ABC):
         return {
             each.name: _rounded(getattr(self, each.name))
             for each in fields(self)
-            if each.metadata is not SENTENCE_ONLY
+            if each.metadata.get("in_details", True)
         }
 
     def as_dict(self) -> dict[str, Any]:

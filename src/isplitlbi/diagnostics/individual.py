@@ -59,7 +59,9 @@ class TooFewVotes(_IndividualRankings):
     """Too few votes were held out."""
 
     verdict = "unclear"
-    sentence = "There are too few votes to tell whether individual rankings can be expected to help."
+    sentence = (
+        "There are too few votes to tell whether individual rankings can be expected to help."
+    )
 
 
 @dataclass(frozen=True)
@@ -206,8 +208,14 @@ def _verdict(measured: Measurement) -> Finding:
         kind = NoHelp
     else:
         kind = Unclear
-    means = map(measured.mean, (measured.consensus, measured.thresholds, measured.own))
-    return kind(*means, gain, error, measured.nu)
+    return kind(
+        consensus_log_loss=measured.mean(measured.consensus),
+        own_thresholds_log_loss=measured.mean(measured.thresholds),
+        own_rankings_log_loss=measured.mean(measured.own),
+        gain=gain,
+        standard_error=error,
+        nu=measured.nu,
+    )
 
 
 def _losses(training: Comparisons, held_out: Comparisons) -> Floats:
@@ -224,17 +232,14 @@ def _losses(training: Comparisons, held_out: Comparisons) -> Floats:
     consensus = fit_consensus(training, link, delta)
     margin = consensus.scores[held_out.left] - consensus.scores[held_out.right]
     own_threshold = own_thresholds(training, link, consensus, delta)[held_out.user]
-    own = [
-        fit_before_entries(training, link, Dynamics(nu=nu), Local(training)).margin_and_threshold(
-            *pairs
-        )
-        for nu in NUS
+    everybodys_own = [
+        fit_before_entries(training, link, Dynamics(nu=nu), Local(training)) for nu in NUS
     ]
     return np.stack(
         [
             losses(margin, consensus.threshold),
             losses(margin, own_threshold),
-            *(losses(*margin_and_threshold) for margin_and_threshold in own),
+            *(losses(*own.margin_and_threshold(*pairs)) for own in everybodys_own),
         ]
     )
 

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from isplitlbi.diagnostics.facts import Facts, fewest_first
+from isplitlbi.diagnostics.facts import Facts, fewest_first, sums
 from isplitlbi.diagnostics.findings import (
     NAMED,
     SENTENCE_ONLY,
@@ -238,10 +238,9 @@ def _wins_and_losses(facts: Facts) -> tuple[Floats, Floats]:
     """Return the amounts of votes that every item won and lost; a tie is both."""
     pairs, n_items = facts.pairs, facts.votes.n_items
     by_first, by_second = pairs.first_wins + pairs.ties, pairs.second_wins + pairs.ties
-    return (
-        np.bincount(pairs.first, by_first, n_items) + np.bincount(pairs.second, by_second, n_items),
-        np.bincount(pairs.first, by_second, n_items) + np.bincount(pairs.second, by_first, n_items),
-    )
+    wins = sums(pairs.first, by_first, n_items) + sums(pairs.second, by_second, n_items)
+    losses = sums(pairs.first, by_second, n_items) + sums(pairs.second, by_first, n_items)
+    return wins, losses
 
 
 def _apart(facts: Facts, compared: Indices, reached: Indices, extreme: Mask) -> list[Places]:

@@ -33,11 +33,11 @@ def balance_of_users(facts: Facts) -> Iterator[Finding]:
     """Find out whether the votes are by one user, all or most of them."""
     active, votes = facts.active_users, facts.per_user
     if len(active) == 1:
-        yield OneUser(*facts.users(active))
+        yield OneUser(facts.users(active)[0])
     top = int(np.argmax(votes))
     share = float(votes[top] / votes.sum())
     if len(active) > 2 and share > DOMINANT:
-        yield DominantUser(*facts.users(np.array([top])), share)
+        yield DominantUser(facts.users(np.array([top]))[0], share)
 
 
 def users_with_few_votes(facts: Facts) -> Iterator[Finding]:
@@ -55,9 +55,7 @@ def habits(facts: Facts) -> Iterator[Finding]:
     if facts.decided == 0 or len(facts.active_users) < 2:
         return
     one_sided, always = _improbable(facts)
-    same = {
-        answer: most_first(np.flatnonzero(who), votes) for answer, who in always.items()
-    }
+    same = {answer: most_first(np.flatnonzero(who), votes) for answer, who in always.items()}
     same = {answer: who for answer, who in same.items() if len(who)}
     if same:
         everyone = np.concatenate(list(same.values()))
@@ -66,8 +64,9 @@ def habits(facts: Facts) -> Iterator[Finding]:
             {answer: facts.users(who) for answer, who in same.items()},
             amount(votes[everyone].sum()),
         )
-    found = fewest_first(np.flatnonzero(one_sided), facts.improbability) if one_sided.any() else []
+    found = np.flatnonzero(one_sided)
     if len(found):
+        found = fewest_first(found, facts.improbability)
         left, right = answers[found, 0], answers[found, 2]
         yield OneSidedUsers(facts.users(found), (left / (left + right)).tolist())
 
