@@ -146,6 +146,7 @@ class PositionBias(Finding):
         )
 
 
+@dataclass(frozen=True)
 class LargePositionBias(PositionBias):
     """People prefer a side, so much that it matters."""
 

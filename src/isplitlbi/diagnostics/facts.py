@@ -13,7 +13,7 @@ from scipy.special import betainc, expit
 from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.data.layout import Tally, tally
 from isplitlbi.model.links import Logistic
-from isplitlbi.solvers import fit_consensus
+from isplitlbi.solvers.likelihood import fit_consensus
 from isplitlbi.typing import Floats, Indices, Mask, Places
 
 FEWEST_DECIDED = 10  # votes before anything is said about sides

@@ -15,7 +15,9 @@ from isplitlbi.diagnostics.findings import Finding, Severity
 from isplitlbi.model.links import Link, Logistic
 from isplitlbi.model.parameters import Consensus
 from isplitlbi.runtime.local import Local
-from isplitlbi.solvers import Dynamics, fit_before_entries, fit_consensus
+from isplitlbi.solvers.before_entry import fit_before_entries
+from isplitlbi.solvers.likelihood import fit_consensus
+from isplitlbi.solvers.settings import Dynamics
 from isplitlbi.typing import Floats
 
 # Individual rankings are judged on at most so many votes: more would only sharpen the last digit.
@@ -55,6 +57,7 @@ class _IndividualRankings(Finding):
         return {"verdict": self.verdict, **super().details}
 
 
+@dataclass(frozen=True)
 class TooFewVotes(_IndividualRankings):
     """Too few votes were held out."""
 
@@ -76,6 +79,7 @@ class _Measured(_IndividualRankings):
     nu: float  # for which people's own rankings did best
 
 
+@dataclass(frozen=True)
 class Help(_Measured):
     """Individual rankings help."""
 
@@ -90,6 +94,7 @@ class Help(_Measured):
         )
 
 
+@dataclass(frozen=True)
 class ThresholdsHelp(_Measured):
     """Individual thresholds help, and rankings hardly more."""
 
@@ -107,6 +112,7 @@ class ThresholdsHelp(_Measured):
         )
 
 
+@dataclass(frozen=True)
 class NoHelp(_Measured):
     """Individual rankings do not help."""
 
@@ -123,6 +129,7 @@ class NoHelp(_Measured):
         )
 
 
+@dataclass(frozen=True)
 class Unclear(_Measured):
     """The difference cannot be told from chance."""
 

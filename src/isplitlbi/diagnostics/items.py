@@ -136,6 +136,7 @@ class _OneResult(Finding):
         )
 
 
+@dataclass(frozen=True)
 class AlwaysWins(_OneResult):
     """Items that won every vote."""
 
@@ -143,6 +144,7 @@ class AlwaysWins(_OneResult):
     verb, end = "won", "top"
 
 
+@dataclass(frozen=True)
 class AlwaysLoses(_OneResult):
     """Items that lost every vote."""
 

@@ -151,6 +151,7 @@ class UsersWithFewVotes(Finding):
         )
 
 
+@dataclass(frozen=True)
 class NobodyWithEnoughVotes(UsersWithFewVotes):
     """No user has enough votes for a ranking of their own."""
 
