@@ -12,6 +12,7 @@ from scipy.special import betainc, expit
 
 from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.data.layout import Tally, tally
+from isplitlbi.data.splits import n_units
 from isplitlbi.model.links import Logistic
 from isplitlbi.solvers.likelihood import fit_consensus
 from isplitlbi.typing import Floats, Indices, Mask, Places
@@ -113,7 +114,7 @@ class Facts:
     @cached_property
     def votes_per_unit(self) -> float:
         """Votes per group: those of one group are no more independent than one vote."""
-        return len(self.votes) / (int(units_of(self.votes).max()) + 1)
+        return len(self.votes) / n_units(self.votes)
 
     @cached_property
     def improbability(self) -> Floats:
@@ -147,11 +148,6 @@ class Facts:
     def items(self, which: Indices) -> list[Any]:
         """Return the ids of items."""
         return list(self.votes.items[which].tolist())
-
-
-def units_of(votes: Comparisons) -> Places:
-    """Return the independent unit of every vote: the user's group, or the vote itself."""
-    return np.arange(len(votes)) if votes.group is None else votes.numbered_groups
 
 
 def sums(index: Indices, values: Floats | None, size: int) -> Floats:

@@ -10,7 +10,8 @@ import numpy as np
 
 from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.data.layout import tally
-from isplitlbi.diagnostics.facts import Facts, sums, units_of
+from isplitlbi.data.splits import n_units, units
+from isplitlbi.diagnostics.facts import Facts, sums
 from isplitlbi.diagnostics.findings import Finding, Severity
 from isplitlbi.model.links import Link, Logistic
 from isplitlbi.model.parameters import Consensus
@@ -182,8 +183,7 @@ def measure(votes: Comparisons) -> Measurement | None:
         votes = _some_users(votes, rng)
     # Not stratified by outcome: a user's held-out ties would then match those in training even
     # where both are chance, and thresholds of one's own would seem to help people who are alike.
-    unit = units_of(votes)
-    fold = rng.integers(N_FOLDS, size=int(unit.max()) + 1)[unit]
+    fold = rng.integers(N_FOLDS, size=n_units(votes))[units(votes)]
     n_folds = N_FOLDS if len(votes) * N_FOLDS <= MOST_MEASURED else 1  # one says enough of many
     losses = np.zeros((2 + len(NUS), votes.n_users))
     weight = np.zeros(votes.n_users)
