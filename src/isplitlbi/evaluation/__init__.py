@@ -1,7 +1,7 @@
 """Simulated votes, and the paper's protocol on any votes.
 
-`simulate.simulate` draws votes of known truth; `protocol.evaluate` compares methods on any. Names are
-loaded on first use: the simulation needs no estimator.
+`simulate.simulate` draws votes of known truth; `protocol.evaluate` compares methods on any. Names
+are loaded on first use: the simulation needs no estimator.
 """
 
 from __future__ import annotations
