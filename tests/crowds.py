@@ -1,0 +1,103 @@
+"""Users who agree, and one who departs in each way: votes that several files of tests look at."""
+
+from dataclasses import fields, is_dataclass
+
+import numpy as np
+
+from isplitlbi.abnormal.kinds import KINDS
+from isplitlbi.data.comparisons import Comparisons
+from isplitlbi.data.layout import THRESHOLD as PLACE_OF_THRESHOLD
+from isplitlbi.data.layout import Vector
+from isplitlbi.evaluation.simulate import simulate
+from isplitlbi.model.parameters import Consensus
+
+SCORES, THRESHOLD = np.linspace(-2, 2, 8), 0.8  # what the crowd agrees on
+ITEMS = np.array([f"item-{number}" for number in range(8)])
+
+# The users of `crowd` who depart from the consensus, and the kind of each.
+KIND_OF = {name: name for name in KINDS if name != "position-biased"} | {
+    "always left": "position-biased",
+    "always right": "position-biased",
+}
+
+
+def vote(rng, n_votes, scores=SCORES, threshold=THRESHOLD, side=0.0):
+    """Draw left, right and outcome of one user's votes on random pairs."""
+    left = rng.integers(8, size=n_votes)
+    right = (left + rng.integers(1, 8, size=n_votes)) % 8
+    perceived = scores[left] - scores[right] + side + rng.logistic(size=n_votes)
+    return left, right, (perceived > threshold) * 1 - (perceived <= -threshold)
+
+
+def gather(voters):
+    """Put the votes of many users together."""
+    n_votes = [len(outcome) for _, _, outcome in voters.values()]
+    left, right, outcome = map(np.concatenate, zip(*voters.values(), strict=True))
+    return Comparisons.from_arrays(
+        np.repeat(list(voters), n_votes), ITEMS[left], ITEMS[right], outcome
+    )
+
+
+def crowd(seed=21, n_users=60):
+    """Let many users vote like the consensus, and one in each other way."""
+    rng = np.random.default_rng(seed)
+    voters = {f"normal-{number:02d}": vote(rng, 60) for number in range(n_users)}
+    taste = rng.permutation(SCORES)
+
+    def instead(outcome, n_votes=300):
+        return *vote(rng, n_votes)[:2], np.broadcast_to(outcome, n_votes)
+
+    return voters | {
+        "reversed": vote(rng, 300, -SCORES),
+        "careless": instead(rng.integers(-1, 2, size=300)),
+        "always left": instead(1),
+        "always right": instead(-1),
+        "tie-happy": vote(rng, 300, threshold=2.4),
+        "never-tie": vote(rng, 300, threshold=0.0),
+        "sharper": vote(rng, 300, 3.0 * SCORES),
+        "blunter": vote(rng, 300, 0.4 * SCORES),
+        "different taste": vote(rng, 300, taste),
+        "diligent-1": vote(rng, 300),
+        "diligent-2": vote(rng, 300),
+        "newcomer-1": (np.array([3]), np.array([4]), np.array([0])),
+        "newcomer-2": (np.array([3, 5]), np.array([4, 4]), np.array([1, 0])),
+    }
+
+
+def agreeing(n_users, n_votes, seed):
+    """Draw users who all vote like the consensus."""
+    return simulate(
+        n_users=n_users, n_items=8, votes_per_user=(n_votes, n_votes), score_sd=1.5,
+        threshold=0.8, abnormal_share=0.0, random_state=seed,
+    ).votes  # fmt: skip
+
+
+def reversing_crowd():
+    """Draw fifty users, three in ten of whom turn the consensus upside down."""
+    return simulate(
+        n_users=50, n_items=8, votes_per_user=(60, 60), score_sd=1.5, threshold=0.8,
+        abnormal_share=0.0, malicious={"reversed": 0.3}, random_state=1,
+    )  # fmt: skip
+
+
+def consensus_of(scores, threshold):
+    """Return a consensus by hand."""
+    values = np.append(scores, threshold)
+    return Consensus(Vector(len(scores), (PLACE_OF_THRESHOLD,)), values)
+
+
+def centred(scores):
+    """Return scores around zero."""
+    return scores - scores.mean()
+
+
+def assert_same(one, other):
+    """Assert that two records of findings are equal to the last bit, texts included."""
+    for field in fields(one):
+        here, there = getattr(one, field.name), getattr(other, field.name)
+        if is_dataclass(here):
+            assert_same(here, there)
+        elif isinstance(here, np.ndarray):
+            np.testing.assert_array_equal(here, there, err_msg=field.name, strict=True)
+        else:
+            assert here == there, field.name
