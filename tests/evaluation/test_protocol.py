@@ -142,7 +142,7 @@ def test_every_method_takes_the_settings_that_concern_it(name, monkeypatch, vote
 @pytest.mark.parametrize("name", ["isplitlbi", "lbi"])
 def test_no_time_is_spent_on_testing_users(name):
     settings = MethodSettings("map", "log_loss", None, 0)
-    assert METHODS[name](settings).get_params()["test_users"] is False
+    assert METHODS[name](settings).get_params()["with_tests"] is False
 
 
 # --- splits --------------------------------------------------------------------------------
@@ -526,7 +526,7 @@ def test_a_whole_evaluation_finds_users_who_differ(monkeypatch):
         deviation_sd=4.0, threshold=0.7, random_state=1,
     ).votes  # fmt: skip
     monkeypatch.setitem(
-        METHODS, "isplitlbi", lambda setting: ISplitLBI(n_folds=2, test_users=False)
+        METHODS, "isplitlbi", lambda setting: ISplitLBI(n_folds=2, with_tests=False)
     )
     found = evaluate(votes, ["isplitlbi", COMMON], repeats=4)
     assert found.verdict().startswith("Individual rankings help here")

@@ -9,15 +9,13 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from isplitlbi.data.comparisons import Comparisons
-from isplitlbi.data.layout import tally
+from isplitlbi.data.layout import THRESHOLD
 from isplitlbi.data.splits import n_units, units
 from isplitlbi.diagnostics.facts import Facts, sums
 from isplitlbi.diagnostics.findings import Finding, Severity
 from isplitlbi.model.links import Link, Logistic
 from isplitlbi.model.parameters import Consensus
-from isplitlbi.runtime.local import Local
-from isplitlbi.solvers.before_entry import fit_before_entries
-from isplitlbi.solvers.likelihood import fit_consensus
+from isplitlbi.solvers.likelihood import fit_before_entries, fit_consensus, fit_numbers
 from isplitlbi.solvers.settings import Dynamics
 from isplitlbi.typing import Floats
 
@@ -26,8 +24,6 @@ MOST_MEASURED = 200_000
 FEWEST_HELD_OUT = 100
 N_FOLDS = 5
 NUS = (0.1, 1.0)  # users held close to the consensus, and less so
-HIGHEST_THRESHOLD = 20.0  # above the consensus: one at which all votes are ties
-HALVINGS = 12  # of the logarithms between, which leaves less than a per cent
 USEFUL_GAIN = 0.01  # of log-loss per vote
 MOSTLY = 0.75  # of the gain is due to thresholds: rankings are not worth the word
 STANDARD_ERRORS = 2.0
@@ -239,9 +235,7 @@ def _losses(training: Comparisons, held_out: Comparisons) -> Floats:
     consensus = fit_consensus(training, link, delta)
     margin = consensus.scores[held_out.left] - consensus.scores[held_out.right]
     own_threshold = own_thresholds(training, link, consensus, delta)[held_out.user]
-    everybodys_own = [
-        fit_before_entries(training, link, Dynamics(nu=nu), Local(training)) for nu in NUS
-    ]
+    everybodys_own = [fit_before_entries(training, link, Dynamics(nu=nu)) for nu in NUS]
     return np.stack(
         [
             losses(margin, consensus.threshold),
@@ -265,19 +259,5 @@ def _some_users(votes: Comparisons, rng: np.random.Generator) -> Comparisons:
 
 
 def own_thresholds(votes: Comparisons, link: Link, consensus: Consensus, delta: float) -> Floats:
-    """Fit everybody's tie threshold to the scores of the consensus, under a ridge of variance 1.
-
-    The loss is convex in a threshold, so that its slope tells on which side the best one lies.
-    """
-    pairs = tally(votes, by_user=True)
-    margin = consensus.scores[pairs.first] - consensus.scores[pairs.second]
-    low = np.full(votes.n_users, np.log(delta))
-    high = np.full(votes.n_users, np.log(consensus.threshold + HIGHEST_THRESHOLD))
-    for _ in range(HALVINGS):
-        middle = 0.5 * (low + high)
-        threshold = np.exp(middle)
-        slope = link.vote_terms(margin, threshold[pairs.user], *pairs.counts)[2]
-        of_user = sums(pairs.user, slope, votes.n_users)
-        too_high = of_user + threshold - consensus.threshold > 0.0
-        low, high = np.where(too_high, low, middle), np.where(too_high, middle, high)
-    return np.asarray(np.exp(0.5 * (low + high)))
+    """Fit everybody's tie threshold to the scores of the consensus, under a ridge of variance 1."""
+    return fit_numbers(votes, link, consensus, [THRESHOLD], variance=1.0, delta=delta).threshold

@@ -75,7 +75,7 @@ def _isplitlbi(told: MethodSettings) -> ISplitLBI:
     rule, scoring, n_jobs, seed = told
     return ISplitLBI(
         nu=NUS, kappa=KAPPAS, rule=rule, scoring=scoring, n_jobs=n_jobs, random_state=seed,
-        test_users=False,
+        with_tests=False,
     )  # fmt: skip
 
 
@@ -83,7 +83,7 @@ def _lbi(told: MethodSettings) -> LBI:
     rule, scoring, n_jobs, seed = told
     return LBI(
         kappa=KAPPAS, rule=rule, scoring=scoring, n_jobs=n_jobs, random_state=seed,
-        test_users=False,
+        with_tests=False,
     )  # fmt: skip
 
 
