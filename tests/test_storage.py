@@ -13,7 +13,7 @@ from sklearn.exceptions import NotFittedError
 
 from isplitlbi import ISplitLBI, MarginMLE, PerUser, storage
 from isplitlbi.data.readers import Parts
-from isplitlbi.data.summary import Overview
+from isplitlbi.data.summary import Summary
 from isplitlbi.errors import PlaceTaken, UnreadableModel, UnreadablePath
 from isplitlbi.evaluation.simulate import simulate
 from isplitlbi.model.links import Logistic
@@ -276,7 +276,7 @@ def test_a_model_of_parts_finds_its_votes_when_they_are_needed(of_parts, model):
     assert str(found.summary_) == str(model.summary_)
     assert not found.has_votes()
     assert_same_model(model, found)
-    assert Overview.of(found.votes()).fingerprint == model.summary_.fingerprint
+    assert Summary.of(found.votes()).fingerprint == model.summary_.fingerprint
     assert found.has_votes()
 
 

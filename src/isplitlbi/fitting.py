@@ -17,7 +17,7 @@ import numpy as np
 from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.data.layout import Layout, Slots
 from isplitlbi.data.readers import Parts
-from isplitlbi.data.summary import Overview
+from isplitlbi.data.summary import Summary
 from isplitlbi.errors import InvalidSetting, PathFailed
 from isplitlbi.model.links import Link
 from isplitlbi.model.parameters import Parameters
@@ -125,7 +125,7 @@ class Fitted:
     ----------
     votes : Comparisons or Parts
         The votes, or the files that hold them.
-    summary : Overview
+    summary : Summary
         The main figures of the votes.
     dynamics, time, path, selection
         Of a fit that follows a path; None for others, and without cross-validation.
@@ -138,7 +138,7 @@ class Fitted:
     """
 
     votes: Comparisons | Parts
-    summary: Overview
+    summary: Summary
     link: Link
     dynamics: Dynamics | None
     time: float | None

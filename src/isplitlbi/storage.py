@@ -28,7 +28,7 @@ from isplitlbi.abnormal import Abnormality
 from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.data.layout import Layout, Slots, Vector
 from isplitlbi.data.readers import OPTIONS, Parts
-from isplitlbi.data.summary import Overview
+from isplitlbi.data.summary import Summary
 from isplitlbi.errors import (
     InvalidSetting,
     InvalidVotes,
@@ -309,9 +309,7 @@ def _loaded(source: Path) -> ScoreEstimator:
     return model.adopt(fitted, _tests_of(source, fitted))
 
 
-def _votes_of(
-    source: Path, votes_in: dict[str, Any] | None
-) -> tuple[Comparisons | Parts, Overview]:
+def _votes_of(source: Path, votes_in: dict[str, Any] | None) -> tuple[Comparisons | Parts, Summary]:
     """Return the votes, or the parts they are in, and their main figures."""
     arrays = read_arrays(source / "votes.npz")
     for name in {*_IDS, "groups"} & arrays.keys():
@@ -319,14 +317,14 @@ def _votes_of(
         arrays[name] = np.array(ids, dtype=object if isinstance(ids[0], str) else np.int64)
     if votes_in is None:
         votes = Comparisons(**arrays | {name: arrays.get(name) for name in _OPTIONAL})
-        return votes, Overview.of(votes)
+        return votes, Summary.of(votes)
     folder, names, options = (votes_in[name] for name in ("folder", "files", "options"))
     if not (isinstance(names, list) and names and set(options) <= set(OPTIONS)):
         raise UnreadableModel(
             f"{source}: where its votes are is not readable; fit the model again."
         )
     parts = Parts(Path(folder), tuple(Path(folder) / name for name in names), options)
-    return parts, Overview(**arrays | {"n_ties": int(arrays["n_ties"])})
+    return parts, Summary(**arrays | {"n_ties": int(arrays["n_ties"])})
 
 
 def _parameters_of(source: Path) -> Parameters:
@@ -337,7 +335,7 @@ def _parameters_of(source: Path) -> Parameters:
     return Parameters(vector, slots, arrays["consensus"], arrays["deviation"], terms)
 
 
-def _fit_together(parameters: Parameters, votes: Comparisons | Parts, summary: Overview) -> bool:
+def _fit_together(parameters: Parameters, votes: Comparisons | Parts, summary: Summary) -> bool:
     """Say whether parameters are of these votes, as far as one can see."""
     slots: NDArray[Any] = parameters.slots.coordinate
     fits = (

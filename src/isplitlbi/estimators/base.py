@@ -29,7 +29,7 @@ from isplitlbi.abnormal import (
 from isplitlbi.abnormal.job import FindAbnormal, find_abnormal_on
 from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.data.readers import Parts
-from isplitlbi.data.summary import Overview
+from isplitlbi.data.summary import Summary
 from isplitlbi.data.vocabulary import Vocabulary, as_series, first_of, show
 from isplitlbi.errors import InvalidSetting, InvalidVotes
 from isplitlbi.estimators.inputs import as_votes, pair_columns, threads_of
@@ -120,7 +120,7 @@ class ScoreEstimator(VoteEstimator):
     parameters_ : Parameters
         Consensus and deviations.
     link_ : Link
-    summary_ : Overview
+    summary_ : Summary
         The main figures of the votes.
     path_, selection_, time_
         Of an estimator that follows a path; None for others.
@@ -145,7 +145,7 @@ class ScoreEstimator(VoteEstimator):
     n_jobs: int | None = None
 
     fitted_: Fitted
-    summary_: Overview
+    summary_: Summary
     link_: Link
     parameters_: Parameters
     consensus_: Floats
@@ -217,12 +217,12 @@ class ScoreEstimator(VoteEstimator):
                     "the votes of this model are not stored with it, and this needs them: ",
                     *error.args,
                 ) from None
-            self._refuse_others(Overview.of(read))
+            self._refuse_others(Summary.of(read))
             self.fitted_ = replace(self.fitted_, votes=read)
             return read
         return found
 
-    def _refuse_others(self, found: Overview) -> None:
+    def _refuse_others(self, found: Summary) -> None:
         """Refuse votes, read once more, that have changed since the fit."""
         if found.fingerprint != self.summary_.fingerprint:
             votes = self.fitted_.votes

@@ -6,7 +6,7 @@ from typing import Any, Self
 
 from numpy.typing import ArrayLike
 
-from isplitlbi.data.summary import Overview
+from isplitlbi.data.summary import Summary
 from isplitlbi.estimators.base import ScoreEstimator
 from isplitlbi.estimators.inputs import as_votes, check_choice
 from isplitlbi.fitting import Fitted
@@ -42,4 +42,4 @@ class MarginMLE(ScoreEstimator):
         votes = as_votes(X, y, sample_weight)
         link = link_named(self.link)
         parameters = Parameters.of_consensus(votes, fit_consensus(votes, link, self.delta))
-        return self.adopt(Fitted(votes, Overview.of(votes), link, None, None, parameters))
+        return self.adopt(Fitted(votes, Summary.of(votes), link, None, None, parameters))

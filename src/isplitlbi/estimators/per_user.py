@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.data.layout import Layout
-from isplitlbi.data.summary import Overview
+from isplitlbi.data.summary import Summary
 from isplitlbi.errors import InvalidSetting
 from isplitlbi.estimators.base import ScoreEstimator
 from isplitlbi.estimators.inputs import as_votes, check_choice, check_seed
@@ -72,7 +72,7 @@ class PerUser(ScoreEstimator):
         link = link_named(self.link)
         ridge = ridges[0] if len(ridges) == 1 else self._choose(votes, link, ridges)
         parameters = self._fit(votes, link, ridge)
-        summary = Overview.of(votes)
+        summary = Summary.of(votes)
         return self.adopt(
             Fitted(votes, summary, link, None, None, parameters, chosen={"ridge": ridge})
         )
