@@ -17,6 +17,7 @@ import numpy as np
 from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.data.layout import Layout, Slots
 from isplitlbi.data.readers import Parts
+from isplitlbi.data.splits import held_out_parts
 from isplitlbi.data.summary import Summary
 from isplitlbi.errors import InvalidSetting, PathFailed
 from isplitlbi.model.links import Link
@@ -34,7 +35,6 @@ from isplitlbi.selection import (
     Rule,
     Scoring,
     Selection,
-    held_out_parts,
 )
 from isplitlbi.solvers.before_entry import residuals, times_of
 from isplitlbi.solvers.checkpoints import Checkpoints
