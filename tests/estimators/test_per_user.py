@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from isplitlbi import MarginMLE, PerUser
-from isplitlbi.selection import held_out_parts
+from isplitlbi.data.splits import held_out_parts
 from studies import columns_of, drawn_by_users
 
 RIDGES = (0.003, 0.1, 3.0)

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.data.layout import Layout
+from isplitlbi.data.splits import held_out_parts
 from isplitlbi.data.summary import Summary
 from isplitlbi.errors import InvalidSetting
 from isplitlbi.estimators.base import ScoreEstimator
@@ -18,7 +19,7 @@ from isplitlbi.fitting import Fitted
 from isplitlbi.model.links import Link, link_named
 from isplitlbi.model.parameters import Consensus, Parameters
 from isplitlbi.runtime.local import Local
-from isplitlbi.selection import Rule, held_out_parts, score_votes
+from isplitlbi.selection import Rule, score_votes
 from isplitlbi.solvers import fit_consensus, fit_users
 
 
