@@ -240,13 +240,3 @@ def test_the_effect_and_the_telling_votes_need_tests(untested):
             ask()
     with pytest.raises(InvalidVotes, match="user 'nobody' has no votes in this model"):
         untested.telling_votes("nobody")
-
-
-def test_no_attribute_of_a_fitted_model_computes(model):
-    computed = {
-        name
-        for kind in type(model).__mro__
-        for name, value in vars(kind).items()
-        if name.endswith("_") and not name.endswith("__") and isinstance(value, property)
-    }
-    assert computed == set()

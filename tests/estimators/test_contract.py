@@ -40,7 +40,7 @@ METHODS = {
         kappa=5.0, times=np.geomspace(0.1, 1.2, 6).tolist(), n_folds=2, with_tests=False
     ),
     "lbi": LBI(kappa=10.0, n_folds=2, with_tests=False),
-    "per-user": PerUser((0.003, 0.1, 3.0), n_folds=2),
+    "per-user": PerUser([0.003, 0.1, 3.0], n_folds=2),
     "margin-mle": MarginMLE(),
     "alpha-cut": AlphaCut("svm-ridge", **FEW),
 }

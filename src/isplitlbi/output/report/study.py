@@ -47,7 +47,8 @@ def study_of(model: ScoreEstimator) -> dict[str, Any]:
     table = users_table(model)
     places = {user: place for place, user in enumerate(model.users_.tolist())}
     order = np.array([places[user] for user in table["user"]], dtype=np.intp)
-    kinds, own_threshold = list(KINDS), model.parameters_.thresholds()
+    kinds, found = list(KINDS), model.parameters_
+    own_threshold = model.threshold_ + found.deviation[found.slots.threshold]
     return {
         "items": _exact(model.items_.tolist()),
         "kinds": [{"name": kind.name, "colour": kind.colour} for kind in KINDS.values()],
