@@ -1,4 +1,4 @@
-"""Draw the figures of images/: all of `isplitlbi.output.plots`, of the study of `isplitlbi demo`."""
+"""Draw the figures of images/: all of `isplitlbi.output.plots`, of the study of the demo."""
 
 from pathlib import Path
 
