@@ -3,9 +3,9 @@
 from pathlib import Path
 
 import matplotlib as mpl
-from isplitlbi.data.splits import split_within_user
 
 from isplitlbi import ISplitLBI
+from isplitlbi.data.splits import split_within_user
 from isplitlbi.evaluation.simulate import paper_study
 from isplitlbi.output import plots
 
