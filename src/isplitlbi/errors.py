@@ -6,11 +6,13 @@ it is a bug of ours.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
-import numpy as np
-from numpy.typing import NDArray
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import numpy as np
+    from numpy.typing import NDArray
 
 
 class Setting(NamedTuple):
@@ -83,6 +85,8 @@ class InvalidRows(InvalidVotes):
         numbers: NDArray[np.int64] | None = None,
     ) -> Self:
         """Name the rows: as ``numbers`` calls them, or as they are counted, from 1."""
+        import numpy as np  # here, because the command line answers --help without it
+
         mask = np.asarray(rows)
         found = np.flatnonzero(mask)
         names = found + 1 if numbers is None else np.unique(numbers[found])
