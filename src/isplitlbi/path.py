@@ -12,14 +12,15 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from isplitlbi.data.comparisons import Slots
-from isplitlbi.errors import UnreadablePath
+from isplitlbi.data.layout import Slots, Vector
+from isplitlbi.errors import InvalidSetting, UnreadablePath
 from isplitlbi.files import written_whole
-from isplitlbi.model.parameters import Parameters
+from isplitlbi.model.parameters import Consensus, Parameters
+from isplitlbi.model.terms import Terms
 from isplitlbi.typing import Floats
 
 FORMAT = "isplitlbi regularization path"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 
 # Bytes of snapshots that are stored or sent; where there would be more, there are fewer times.
 MOST_SNAPSHOTS = 256e6
@@ -44,10 +45,14 @@ class RegularizationPath:
 
     Attributes
     ----------
+    vector : Vector
+        Where scores and traits lie in a consensus.
+    slots : Slots
+        Where the parameters of every user lie.
     times : (n_times,)
         The requested times that were reached.
-    consensus : (n_times, n_items + 1)
-        Scores of the items and, last, the tie threshold.
+    consensus : (n_times, vector.width)
+        See `consensus_at` for its parts by name.
     deviation, sparse : (n_times, n_slots)
         P and Gamma: all of what a user adds, and its strong part. A path followed without keeping
         them has no rows here.
@@ -56,9 +61,10 @@ class RegularizationPath:
     ending : Ending
     n_steps : int
     settings : mapping
-        Everything that decided the result.
+        Everything that decided the result; among it the names of the terms.
     """
 
+    vector: Vector
     slots: Slots
     times: Floats
     consensus: Floats
@@ -76,10 +82,21 @@ class RegularizationPath:
         be read only.
         """
         return Parameters(
+            self.vector,
             self.slots,
             self._between(self.consensus, time).copy(),
             self._between(self.deviation, time),
+            self.terms,
         )
+
+    @property
+    def terms(self) -> Terms:
+        """In which ways users may differ."""
+        return Terms.named(self.settings["terms"])
+
+    def consensus_at(self, time: float) -> Consensus:
+        """Return the consensus at any time of the path, linear between snapshots."""
+        return Consensus(self.vector, self._between(self.consensus, time).copy())
 
     def sparse_at(self, time: float) -> Floats:
         """Return Gamma at any time of the path, linear between snapshots."""
@@ -94,11 +111,11 @@ class RegularizationPath:
 
     def _between(self, rows: Floats, time: float) -> Floats:
         if len(self.times) == 0:
-            raise ValueError(f"This path has no snapshots. {self.ending.value}")
+            raise InvalidSetting(f"This path has no snapshots. {self.ending.value}")
         if len(rows) == 0:
-            raise ValueError("This path was followed without keeping snapshots of the users.")
+            raise InvalidSetting("This path was followed without keeping snapshots of the users.")
         if not self.times[0] <= time <= self.times[-1]:
-            raise ValueError(
+            raise InvalidSetting(
                 f"time {time:g} is not on the path, which spans {self.times[0]:g} to "
                 f"{self.times[-1]:g}."
             )
@@ -120,6 +137,8 @@ class RegularizationPath:
             "ending": self.ending.name,
             "n_steps": self.n_steps,
             "settings": dict(self.settings),
+            "n_items": self.vector.n_items,
+            "traits": list(self.vector.traits),
         }
         arrays = {name: getattr(self, name) for name in _ARRAYS}
         with written_whole(target) as unfinished, unfinished.open("wb") as stream:
@@ -144,10 +163,12 @@ class RegularizationPath:
                 if header["version"] != FORMAT_VERSION:
                     raise UnreadablePath(
                         f"{file}: format version {header['version']} cannot be read here; this "
-                        f"release reads version {FORMAT_VERSION}."
+                        f"release reads version {FORMAT_VERSION}. Fit the votes again."
                     )
+                vector = Vector(int(header["n_items"]), tuple(header["traits"]))
                 path = cls(
-                    slots=Slots(content["slot_start"], content["slot_coordinate"]),
+                    vector=vector,
+                    slots=Slots.of(content["slot_start"], content["slot_coordinate"], vector),
                     ending=Ending[header["ending"]],
                     n_steps=int(header["n_steps"]),
                     settings=dict(header["settings"]),
@@ -176,7 +197,11 @@ class RegularizationPath:
             and np.all(np.diff(self.slots.start) >= 1)
             and self.times.shape == (n_times,)
             and self.entry_times.shape == (self.slots.n_users,)
-            and self.consensus.shape == (n_times, self.slots.coordinate.max(initial=0) + 1)
+            and self.consensus.shape == (n_times, self.vector.width)
+            and self.slots.coordinate.min(initial=0) >= 0
+            and np.all(self.slots.coordinate[self.slots.threshold] == self.vector.threshold)
+            and self.slots.coordinate.max(initial=0) < self.vector.width
+            and self.terms.names
             and self.deviation.shape in ((n_times, n_slots), (0, n_slots))
             and self.sparse.shape == self.deviation.shape
             and all(getattr(self, name).dtype == np.float64 for name in _ARRAYS)

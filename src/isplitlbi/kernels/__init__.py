@@ -1,8 +1,9 @@
-"""The loops over votes, twice: readable in `numpy_loops` (NumPy), fast in `numba_loops` (numba).
+"""The loops over votes, twice: readable in `numpy_loops`, fast in `numba_loops`.
 
 Both modules hold the same functions with the same signatures; tests hold them equal. The compiled
 one is used unless ``ISPLITLBI_BACKEND=numpy`` is set. It is imported on first use, because
-importing numba takes longer than most commands.
+importing numba takes longer than most commands. `newton` states, once for both, how a step's
+problem is minimised with these loops.
 """
 
 from __future__ import annotations
@@ -12,53 +13,91 @@ import os
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-from isplitlbi.data.comparisons import Comparisons
-from isplitlbi.typing import Floats
+from isplitlbi.data.layout import Edges, Layout, Slots
+from isplitlbi.errors import InvalidSetting
+from isplitlbi.model.links import Link
+from isplitlbi.typing import Floats, Mask
 
 BACKENDS = {"numba": "numba_loops", "numpy": "numpy_loops"}
 
-# How hard one step of the implicit scheme is worked at. The residual of a Newton system: late on
-# the path the consensus moves by the small difference of what its users pull, so that a rougher
-# solution would drift.
-CONJUGATE_ACCURACY = 3e-3
-MOST_CONJUGATE_STEPS = 200
-MOST_NEWTON_STEPS = 30
-SHORTEST_MOVE = 1e-6  # of a Newton step: a line search that gets there has met rounding
-# How much more closely the consensus must be solved for than its users, for the same reason.
-CLOSE_CONSENSUS = 8.0
-ERROR_FLOOR = 1e-2  # added to the size of what an error is relative to
+Users = tuple[int, int]  # those from the first to before the second
 
 
 def backend(name: str | None = None) -> Any:
     """Return the module with the loops; by default the compiled one."""
     chosen = name or os.environ.get("ISPLITLBI_BACKEND", "numba")
     if chosen not in BACKENDS:
-        raise ValueError(f"backend {chosen!r} is not one of {', '.join(BACKENDS)}.")
+        raise InvalidSetting(f"backend {chosen!r} is not one of {', '.join(BACKENDS)}.")
     return importlib.import_module(f"{__name__}.{BACKENDS[chosen]}")
 
 
-class Origin(NamedTuple):
-    """What a step of the implicit scheme starts from, and its length."""
+class Problem(NamedTuple):
+    """What the loss is made of: it stays the same all along a path."""
 
-    consensus: Floats  # (n_items + 1,)
+    link: Link
+    slots: Slots
+    edges: Edges
+    has_ties: Mask  # (n_users,) which users declared a tie
+    delta: float  # smallest threshold
+
+    @classmethod
+    def of(cls, layout: Layout, link: Link, delta: float) -> Self:
+        """Take votes as they are laid out."""
+        has_ties = layout.sum_by_user(layout.edges.ties) > 0
+        return cls(link, layout.slots, layout.edges, has_ties, delta)
+
+
+class Anchor(NamedTuple):
+    """What a solution is held to: the state that a step of the implicit scheme starts from.
+
+    Everything is damped towards that state, and users' deviations are held by the dual term, which
+    with a dual of zero and a short step is a ridge of variance nu.
+    """
+
+    consensus: Floats  # (width,)
     deviation: Floats  # (n_slots,)
     dual: Floats  # (n_slots,)
     step: float
     nu: float
     kappa: float
+    damping: float  # 1 / (kappa * step) on the path
+    moves: bool = True  # whether the consensus may move
+    on_thresholds: float = 1.0  # how strongly users' thresholds are held, beside their scores
 
-    @property
-    def damping(self) -> float:
-        """What holds every coordinate back."""
-        return 1.0 / (self.kappa * self.step)
+    @classmethod
+    def of_step(
+        cls, consensus: Floats, deviation: Floats, dual: Floats, step: float, nu: float, kappa: float
+    ) -> Self:
+        """Return what a step of the path is held to."""
+        return cls(consensus, deviation, dual, step, nu, kappa, 1.0 / (kappa * step))
+
+    @classmethod
+    def ridge(
+        cls,
+        consensus: Floats,
+        n_slots: int,
+        variance: float,
+        *,
+        damping: float = 0.0,
+        moves: bool = True,
+        on_thresholds: float = 1.0,
+    ) -> Self:
+        """Hold deviations around zero by that variance: a step so short that nobody leaves."""
+        nothing = np.zeros(n_slots)
+        step = SHORT_STEP * variance
+        return cls(
+            consensus, nothing, nothing, step, variance, 1.0, damping, moves, on_thresholds
+        )
+
+
+SHORT_STEP = 1e-6  # of nu: W stays inside the unit ball for deviations up to its inverse
 
 
 class System(NamedTuple):
     """The Newton system of one step, as far as it belongs to the users.
 
-    A user's coordinates are the deviations of the scores and the threshold itself.
+    A user's own coordinates are the deviations of what enters the margin, and the threshold itself.
     """
 
     residual: Floats  # (n_slots,) minus the objective's gradient, until a direction is found
@@ -67,24 +106,44 @@ class System(NamedTuple):
     pushed: Floats  # (n_slots,) W = Z_old + (step / nu) P
     bend: Floats  # (n_users, 2) the dual term's second derivative is bend0 I - bend1 W W'
     curvature: Floats  # (3, n_edges) second derivatives of the losses: mm, mt, tt
-    free: NDArray[np.bool_]  # (n_users,) whether the threshold is off its bound
+    free: Mask  # (n_users,) whether the threshold is off its bound
     direction: Floats  # (n_slots,) of the conjugate gradients
     product: Floats  # (n_slots,) of the curvature with that direction
     solution: Floats  # (n_slots,)
 
     @classmethod
-    def room(cls, votes: Comparisons) -> Self:
+    def room(cls, layout: Layout) -> Self:
         """Return a system to be filled."""
-        n_slots, n_edges, n_users = (
-            len(votes.slots.coordinate),
-            len(votes.edges.first),
-            votes.n_users,
-        )
+        n_slots, n_users = layout.n_slots, layout.n_users
         residual, inverse, coupling, pushed, direction, product, solution = (
             np.empty(n_slots) for _ in range(7)
         )
-        bend, curvature = np.empty((n_users, 2)), np.empty((3, n_edges))
+        bend, curvature = np.empty((n_users, 2)), np.empty((3, len(layout.edges.first)))
         free = np.empty(n_users, dtype=np.bool_)
         return cls(
             residual, inverse, coupling, pushed, bend, curvature, free, direction, product, solution
         )
+
+
+class Flow(NamedTuple):
+    """What moves along a path."""
+
+    consensus: Floats  # c in Eq. 5
+    deviation: Floats  # (n_slots,) what a user adds to the consensus: P
+    dual: Floats  # (n_slots,) Z in Eq. 9
+    sparse: Floats  # (n_slots,) Gamma = kappa * shrink(Z)
+
+
+class Gradient(NamedTuple):
+    """Room for the gradient of the loss."""
+
+    consensus: Floats
+    slots: Floats
+
+
+class Rates(NamedTuple):
+    """How users' parameters changed in the last step, and how that change changes."""
+
+    deviation: Floats
+    dual: Floats
+    deviation_bend: Floats

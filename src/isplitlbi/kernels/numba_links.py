@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from numba import njit, types
 from numba.core import event
+from numba.core.caching import FunctionCache
 from numba.core.errors import TypingError
 from numba.extending import (
     NativeValue,
@@ -33,7 +34,7 @@ from numba.extending import (
 from numpy.polynomial import chebyshev
 
 from isplitlbi.model import links
-from isplitlbi.model.links import Link, exp_minus, log_normal_cdf, log_one_plus, log_positive
+from isplitlbi.model.links import LINKS, Link, exp_minus, log_normal_cdf, log_one_plus, log_positive
 
 
 class _Announcer(event.Listener):
@@ -61,7 +62,31 @@ OPTIONS: dict[str, Any] = {"error_model": "numpy", "fastmath": {"contract"}}
 
 INSIDE_LOOPS: Any = {**OPTIONS, "forceinline": True}
 
-loop: Callable[..., Any] = njit(cache=True, nogil=True, **OPTIONS)
+FOREIGN = "foreign link"  # one that is not of this package
+
+
+class _CacheOfOwnLinks(FunctionCache):
+    """Compiled loops on disk; those of a link that is not ours never go there.
+
+    Every later process, in any folder, reads the index of what is there, and could not make sense
+    of a class that it cannot import. Nor would a change of what such a class calls be noticed.
+    """
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """Find compiled code."""
+        return None if FOREIGN in str(sig) else super().load_overload(sig, target_context)
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        """Keep compiled code."""
+        if FOREIGN not in str(sig):
+            super().save_overload(sig, data)
+
+
+def loop(function: Callable[..., Any]) -> Any:
+    """Compile a function on first use; it releases Python's lock, and is kept on disk."""
+    compiled = njit(nogil=True, **OPTIONS)(function)
+    compiled._cache = _CacheOfOwnLinks(function)
+    return compiled
 
 
 # --- links ---------------------------------------------------------------------------------
@@ -81,21 +106,29 @@ FORMULAS = (
 class LinkType(types.Opaque):
     """The numba type of one link class; a link holds no data, so its value is nothing.
 
-    Its name carries a digest of the formulas: numba keeps compiled loops on disk by the types of
-    their arguments, and would otherwise reuse those of an older formula.
+    The type knows the class by name only. Its name carries a digest of the formulas, because numba
+    keeps compiled loops on disk by the types of their arguments, and would otherwise reuse those of
+    an older formula.
     """
 
-    def __init__(self, link_class: type[Link]) -> None:
-        self.link_class = link_class
-        name = f"{link_class.__module__}.{link_class.__qualname__}@{_digest(link_class)}"
+    def __init__(self, name: str) -> None:
         super().__init__(name=name)
 
 
-@cache
+_CLASSES: dict[str, type[Link]] = {}  # by the names of their types
+
+
+@cache  # numba asks at every call
+def _type_of_class(link_class: type[Link]) -> LinkType:
+    of_whom = "link" if link_class in LINKS.values() else FOREIGN
+    name = f"{of_whom} {link_class.__module__}.{link_class.__qualname__}@{_digest(link_class)}"
+    _CLASSES[name] = link_class
+    return LinkType(name)
+
+
 def _digest(link_class: type[Link]) -> str:
-    here = Path(__file__)
     digest = sha256()
-    for file in (Path(links.__file__), here, here.with_name("__init__.py")):
+    for file in (Path(links.__file__), *sorted(Path(__file__).parent.glob("*.py"))):
         digest.update(file.read_bytes())
     for formula in FORMULAS:
         function = getattr(link_class, formula)
@@ -110,9 +143,6 @@ def _digest(link_class: type[Link]) -> str:
 register_model(LinkType)(models.OpaqueModel)
 
 
-_type_of_class = cache(LinkType)  # numba asks at every call
-
-
 @typeof_impl.register(Link)
 def _type_of_link(value: Link, _context: Any) -> LinkType:
     return _type_of_class(type(value))
@@ -125,7 +155,7 @@ def _unbox_link(_type: Any, _value: Any, context: Any) -> NativeValue:
 
 def _teach(formula: str) -> None:
     def implementation(link: Any, *_arguments: Any) -> Any:
-        return getattr(link.link_class, formula)
+        return getattr(_CLASSES[link.name], formula)
 
     implementation.__signature__ = signature(getattr(Link, formula))  # type: ignore[attr-defined]
     # Not strict: a subclass may name its parameters as it likes.

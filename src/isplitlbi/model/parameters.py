@@ -5,73 +5,124 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from isplitlbi.data.comparisons import Slots
-from isplitlbi.typing import Floats, Indices
+from isplitlbi.data.comparisons import Comparisons
+from isplitlbi.data.layout import Layout, Shown, Slots, Vector
+from isplitlbi.model.terms import PAPER, Terms
+from isplitlbi.typing import Floats, Indices, Mask
+
+
+@dataclass(frozen=True)
+class Consensus:
+    """What everybody has in common, by name."""
+
+    vector: Vector
+    values: Floats  # (vector.width,)
+
+    @property
+    def scores(self) -> Floats:
+        """The score of every item."""
+        return self.values[self.vector.scores]
+
+    @property
+    def threshold(self) -> float:
+        """The tie threshold."""
+        return float(self.values[self.vector.threshold])
+
+    def trait(self, name: str) -> float:
+        """Return a trait."""
+        return float(self.values[self.vector.place(name)])
 
 
 @dataclass(frozen=True)
 class Parameters:
-    """Scores and thresholds of the consensus and of every user (Eq. 5).
+    """Scores, thresholds and other traits of the consensus and of every user (Eq. 5).
 
-    ``consensus`` holds the scores of the items and, last, the tie threshold; ``deviation`` holds
-    one number per slot. User -1 stands for somebody unknown, who has the consensus.
+    ``consensus`` holds one number per place of the vector, ``deviation`` one per slot. User -1
+    stands for somebody unknown, who has the consensus.
     """
 
+    vector: Vector
     slots: Slots
     consensus: Floats
     deviation: Floats
+    terms: Terms = PAPER
+
+    @classmethod
+    def of_consensus(cls, votes: Comparisons, consensus: Consensus) -> Parameters:
+        """Return parameters in which nobody deviates."""
+        layout = Layout.of(votes)
+        return cls(layout.vector, layout.slots, consensus.values, np.zeros(layout.n_slots))
+
+    @property
+    def common(self) -> Consensus:
+        """The consensus, by name."""
+        return Consensus(self.vector, self.consensus)
 
     @property
     def n_items(self) -> int:
         """Number of items."""
-        return len(self.consensus) - 1
+        return self.vector.n_items
+
+    def of_user(self, user: int) -> Consensus:
+        """Return all that a user has instead of the consensus."""
+        own = self.consensus.copy()
+        if user >= 0:
+            begin, end = self.slots.start[user : user + 2]
+            own[self.slots.coordinate[begin:end]] += self.deviation[begin:end]
+        return Consensus(self.vector, own)
 
     def scores_of(self, user: int) -> Floats:
         """Return a user's score for every item: the consensus where the user never compared it."""
-        return self._own(user)[:-1]
+        return self.of_user(user).scores
 
     def threshold_of(self, user: int) -> float:
         """Return a user's tie threshold."""
-        return float(self._own(user)[-1])
+        return self.of_user(user).threshold
 
-    def compared_by(self, user: int) -> NDArray[np.bool_]:
+    def thresholds(self) -> Floats:
+        """Return every user's tie threshold."""
+        return np.asarray(self.common.threshold + self.deviation[self.slots.threshold])
+
+    def compared_by(self, user: int) -> Mask:
         """Say which items a user has compared at least once."""
-        compared = np.zeros(self.n_items + 1, dtype=np.bool_)
+        compared = np.zeros(self.vector.width, dtype=np.bool_)
         if user >= 0:
-            compared[self._coordinates(user)] = True
-        return compared[:-1]
+            begin, end = self.slots.start[user : user + 2]
+            compared[self.slots.coordinate[begin:end]] = True
+        return compared[self.vector.scores]
 
     def margin_and_threshold(
         self, user: Indices, left: Indices, right: Indices
     ) -> tuple[Floats, Floats]:
         """Return the margin and the threshold of any (user, left item, right item)."""
-        coordinates = (left, right, np.full(len(user), self.n_items))
-        own_left, own_right, threshold = (
-            self.consensus[where] + self._deviation_at(user, where) for where in coordinates
-        )
-        return own_left - own_right, threshold
+
+        def own(where: Indices) -> Floats:
+            return np.asarray(self.consensus[where] + self._deviation_at(user, where))
+
+        def own_trait(name: str) -> Floats:
+            return own(np.full(len(user), self.vector.place(name)))
+
+        margin = own(left) - own(right)
+        for trait in self.terms.traits:
+            margin += trait.column(Shown(left, right)) * own_trait(trait.name)
+        return margin, own(np.full(len(user), self.vector.threshold))
 
     def distance_to_consensus(self) -> Floats:
         """Return the Euclidean norm of every user's score deviations (paper, Sec. 3.1)."""
-        square = self.deviation**2
-        square[self.slots.threshold] = 0.0
+        is_score = self.slots.coordinate < self.n_items
+        square = np.where(is_score, self.deviation, 0.0) ** 2
         return np.sqrt(np.add.reduceat(square, self.slots.start[:-1]))
 
-    def _coordinates(self, user: int) -> Indices:
-        return self.slots.coordinate[self.slots.start[user] : self.slots.start[user + 1]]
-
-    def _own(self, user: int) -> Floats:
-        own = self.consensus.copy()
-        if user >= 0:
-            begin, end = self.slots.start[user : user + 2]
-            own[self._coordinates(user)] += self.deviation[begin:end]
-        return own
+    def table(self) -> Floats:
+        """Return the deviations as a table of users and all places of the vector."""
+        table = np.zeros((self.slots.n_users, self.vector.width))
+        table[self.slots.owner, self.slots.coordinate] = self.deviation
+        return table
 
     def _deviation_at(self, user: Indices, coordinate: Indices) -> Floats:
-        width = self.n_items + 1
-        known = self.slots.owner.astype(np.int64) * width + self.slots.coordinate
+        width = self.vector.width
+        known = self.slots.keys(width)
         wanted = np.asarray(user, dtype=np.int64) * width + coordinate
         place = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
         return np.where(known[place] == wanted, self.deviation[place], 0.0)

@@ -1,8 +1,7 @@
-"""Users in blocks, blocks on threads or on other machines, sums in a fixed order."""
+"""Users in blocks, blocks on threads, sums in a fixed order."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
@@ -10,41 +9,30 @@ from typing import Any
 
 import numpy as np
 
-from isplitlbi.data.comparisons import Comparisons
-from isplitlbi.typing import Floats
-
-# Adds up what every machine that holds a part of the users has found; all get the same sum.
-Exchange = Callable[[Floats], Floats]
+from isplitlbi.data.layout import Layout
+from isplitlbi.runtime.base import Runtime
 
 # Large enough to hide the cost of handing a block to a thread, small enough to share the work out.
 EDGES_PER_BLOCK = 1 << 14
 MOST_BLOCKS = 64
 
 
-def available_threads() -> int:
-    """Return how many threads this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 class Blocks:
     """Contiguous ranges of users with about as many edges each.
 
     Where the blocks lie depends on the votes alone, and what they return is summed block after
-    block: results do not depend on the number of threads.
-
-    With an exchange, other machines hold other users; `total` adds up over all of them.
+    block: results do not depend on the number of threads. Where other machines hold other users,
+    `total` adds up over all of them.
     """
 
-    def __init__(
-        self, votes: Comparisons, n_threads: int, exchange: Exchange | None = None
-    ) -> None:
-        ends = votes.edges.start[1:]
+    def __init__(self, layout: Layout, runtime: Runtime) -> None:
+        ends = layout.edges.start[1:]
         n_blocks = int(np.clip(ends[-1] // EDGES_PER_BLOCK, 1, MOST_BLOCKS))
         cuts = np.searchsorted(ends, ends[-1] * np.arange(1, n_blocks) / n_blocks) + 1
-        bounds = np.unique(np.concatenate([[0], cuts, [votes.n_users]])).tolist()
+        bounds = np.unique(np.concatenate([[0], cuts, [layout.n_users]])).tolist()
         self.ranges = list(pairwise(bounds))
-        self.exchange = exchange
-        self._n_others = min(n_threads, len(self.ranges)) - 1
+        self._runtime = runtime
+        self._n_others = min(runtime.n_threads, len(self.ranges)) - 1
         self._pool = ThreadPoolExecutor(self._n_others) if self._n_others > 0 else None
 
     def __len__(self) -> int:
@@ -53,11 +41,11 @@ class Blocks:
     @property
     def is_single(self) -> bool:
         """Whether all users of the fit are in one block."""
-        return len(self) == 1 and self.exchange is None
+        return len(self) == 1 and self._runtime.is_alone
 
     def total(self, *parts: Any) -> list[Any]:
         """Add up numbers and vectors of all blocks here over all machines."""
-        return total(self.exchange, *parts)
+        return self._runtime.total(*parts)
 
     def run(self, work: Callable[[int, int, int], Any]) -> list[Any]:
         """Call ``work(block, begin, end)`` for every block; return the results in order."""
@@ -75,15 +63,3 @@ class Blocks:
         for other in others:
             other.result()
         return results
-
-
-def total(exchange: Exchange | None, *parts: Any) -> list[Any]:
-    """Add up numbers and vectors over all machines, in one exchange."""
-    if exchange is None:
-        return list(parts)
-    flat = [np.atleast_1d(np.asarray(part, dtype=np.float64)) for part in parts]
-    sums = np.split(exchange(np.concatenate(flat)), np.cumsum([len(part) for part in flat])[:-1])
-    return [
-        values if isinstance(part, np.ndarray) else float(values[0])
-        for part, values in zip(parts, sums, strict=True)
-    ]

@@ -1,23 +1,26 @@
 """Checkpoints: a path that was interrupted goes on where it was, and ends where it would have.
 
 A checkpoint is one file (NumPy's zip of arrays, no pickle), replaced as a whole, so that whatever
-interrupts the writing leaves the one before.
+interrupts the writing leaves the one before. Where users are on several machines, each machine has
+its own, in a folder that all of them reach.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from pathlib import Path
 from time import monotonic
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
 from isplitlbi.errors import UnreadableCheckpoint
 from isplitlbi.files import written_whole
-from isplitlbi.solvers.state import Momentum, State
+from isplitlbi.runtime.base import Runtime
+from isplitlbi.solvers.settings import Scheme
+from isplitlbi.solvers.state import State
 from isplitlbi.typing import Floats
 
 # Writing may take this share of the time at most.
@@ -39,6 +42,8 @@ class Checkpoint:
     ----------
     file
         Where it is.
+    scheme
+        Of the path: it knows what to keep of its own memory.
     every
         Seconds between two writings, at least.
     results
@@ -46,9 +51,13 @@ class Checkpoint:
     """
 
     def __init__(
-        self, file: Path, every: float = 10.0, results: Mapping[str, Floats] | None = None
+        self,
+        file: Path,
+        scheme: Scheme,
+        every: float = 10.0,
+        results: Mapping[str, Floats] | None = None,
     ) -> None:
-        self.file, self.every = file, every
+        self.file, self.scheme, self.every = file, scheme, every
         self.results = dict(results or {})
         self._due = monotonic() + every
 
@@ -60,21 +69,18 @@ class Checkpoint:
             with self.file.open("rb") as stream, np.load(stream, allow_pickle=False) as content:
                 arrays = {name: content[name] for name in content.files}
             header = json.loads(arrays.pop("header").tobytes())
-            momentum = None
-            if header["next_step"] is not None:
-                momentum = Momentum(
-                    header["next_step"],
-                    tuple(header["last_steps"]),
-                    **{name: arrays.pop(f"momentum_{name}") for name in _arrays_of(Momentum)},
-                )
+            memory, remembered = None, _taken(arrays, "memory_")
+            if header["memory"] is not None:
+                memory = self.scheme.unpack(header["memory"], remembered)
             state = State(
                 header["time"],
-                **{name: arrays.pop(f"state_{name}") for name in _arrays_of(State)},
+                **_taken(arrays, "state_"),
                 n_steps=header["n_steps"],
-                momentum=momentum,
+                memory=memory,
             )
+            found = _taken(arrays, "result_")
             for name, result in self.results.items():
-                result[:] = arrays.pop(f"result_{name}")
+                result[:] = found[name]
             return Resumed(state, header["n_done"], arrays)
         except Exception as error:  # a damaged file may fail in any way
             raise UnreadableCheckpoint(
@@ -89,18 +95,20 @@ class Checkpoint:
         begun = monotonic()
         if not last and begun < self._due:
             return
-        momentum = state.momentum
+        memory, remembered = None, {}
+        if state.memory is not None:
+            memory, remembered = self.scheme.pack(state.memory)
         header = {
             "time": state.time,
             "n_steps": state.n_steps,
             "n_done": n_done,
-            "next_step": None if momentum is None else momentum.next_step,
-            "last_steps": None if momentum is None else momentum.last_steps,
+            "memory": memory,
         }
-        arrays = {f"state_{name}": getattr(state, name) for name in _arrays_of(State)}
-        if momentum is not None:
-            arrays |= {f"momentum_{name}": getattr(momentum, name) for name in _arrays_of(Momentum)}
-        arrays |= {f"result_{name}": result for name, result in self.results.items()}
+        arrays = {
+            **{f"state_{name}": getattr(state, name) for name in _arrays_of(State)},
+            **{f"memory_{name}": values for name, values in remembered.items()},
+            **{f"result_{name}": result for name, result in self.results.items()},
+        }
         with written_whole(self.file) as unfinished, unfinished.open("wb") as stream:
             np.savez(
                 stream,
@@ -113,21 +121,78 @@ class Checkpoint:
         self._due = now + max(self.every, (now - begun) / MOST_WRITING)
 
 
+class SharedCheckpoint(Checkpoint):
+    """The checkpoint of one machine's users, in a folder that all machines reach.
+
+    All machines write at the same times of the path, each beside its last one, which it deletes
+    only when all have written: whatever happens, there is a time at which all have one.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        scheme: Scheme,
+        runtime: Runtime,
+        every: float = 10.0,
+        results: Mapping[str, Floats] | None = None,
+    ) -> None:
+        super().__init__(folder, scheme, every, results)
+        self._folder, self._runtime = folder, runtime
+        self._name = f"users-from-{runtime.first}"
+
+    def restore(self) -> Resumed | None:
+        """Return what all machines have written last; nothing if there is no such time."""
+        written = {int(file.stem.rpartition("-")[2]): file for file in self._files()}
+        # The sum of the last times is at least the last of all, which is all that is needed.
+        most, n_machines = self._runtime.total(float(max(written, default=0)), 1.0)
+        has = np.zeros(1 + int(most))
+        has[list(written)] = 1.0
+        (has,) = self._runtime.total(has)
+        common = np.flatnonzero(has == n_machines)
+        if len(common) == 0:
+            return None
+        self.file = written[int(common[-1])]
+        return super().restore()
+
+    def offer(
+        self, state: State, n_done: int, extra: Mapping[str, Floats], *, last: bool = False
+    ) -> None:
+        """Write a state if it is time to, on any of the machines."""
+        if not self._runtime.any(last or monotonic() >= self._due):
+            return
+        old = self._files()
+        self._folder.mkdir(parents=True, exist_ok=True)
+        self.file = self._folder / f"{self._name}-{n_done}.npz"
+        super().offer(state, n_done, extra, last=True)
+        self._runtime.any(False)  # until all have written
+        for file in old:
+            if file != self.file:
+                file.unlink(missing_ok=True)
+
+    def _files(self) -> list[Path]:
+        return sorted(self._folder.glob(f"{self._name}-[0-9]*.npz"))
+
+
+@dataclass(frozen=True)
 class Checkpoints:
     """A folder with the checkpoints of all paths of one fit.
 
-    Parameters
+    Attributes
     ----------
-    folder
-        Made if need be.
-    identity
-        What the fit is made from. A folder that holds checkpoints of another fit is refused.
-    every
+    folder : Path
+    every : float
         Seconds between two writings of a path, at least.
     """
 
-    def __init__(self, folder: Path, identity: Mapping[str, Any], every: float = 10.0) -> None:
-        self.folder, self.every = folder, every
+    folder: Path
+    every: float = 10.0
+
+    @classmethod
+    def of_fit(cls, folder: Path, identity: Mapping[str, Any], every: float = 10.0) -> Self:
+        """Make the folder if need be, and refuse one that holds checkpoints of another fit.
+
+        The identity is what the fit is made from.
+        """
         folder.mkdir(parents=True, exist_ok=True)
         note, wanted = folder / "identity.json", json.loads(json.dumps(identity))
         if note.exists():
@@ -142,11 +207,26 @@ class Checkpoints:
                 )
         else:
             note.write_text(json.dumps(wanted), encoding="utf-8")
+        return cls(folder.absolute(), every)
 
-    def of(self, name: str, results: Mapping[str, Floats] | None = None) -> Checkpoint:
-        """Return the checkpoint of one path."""
-        return Checkpoint(self.folder / f"{name}.npz", self.every, results)
+    def of_path(
+        self,
+        name: str,
+        scheme: Scheme,
+        runtime: Runtime,
+        results: Mapping[str, Floats] | None = None,
+    ) -> Checkpoint:
+        """Return the checkpoint of one path, for the users that are here."""
+        if runtime.is_alone:
+            return Checkpoint(self.folder / f"{name}.npz", scheme, self.every, results)
+        return SharedCheckpoint(self.folder / name, scheme, runtime, self.every, results)
 
 
 def _arrays_of(kind: type[Any]) -> list[str]:
     return [field.name for field in fields(kind) if field.type == "Floats"]
+
+
+def _taken(arrays: dict[str, Floats], prefix: str) -> dict[str, Floats]:
+    """Take the arrays whose name begins like that, without the beginning."""
+    names = [name for name in arrays if name.startswith(prefix)]
+    return {name.removeprefix(prefix): arrays.pop(name) for name in names}

@@ -1,33 +1,24 @@
-"""One loop for every scheme: from an initial state through the requested times.
-
-The path is the solution of::
-
-    c' = -kappa grad_c L        P' = -kappa (grad_P L + (P - Gamma) / nu)
-    Z' = (P - Gamma) / nu       Gamma = kappa shrink(Z)
-
-with the thresholds of the consensus and of every user at least delta. L is the *sum* of the losses
-over votes, so that nu, kappa and t mean the same for three thousand votes and thirty million.
-"""
+"""One loop for every scheme: from an initial state through the requested times."""
 
 from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
-from threading import Lock
-from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from isplitlbi import kernels
 from isplitlbi.data.comparisons import Comparisons
-from isplitlbi.errors import UnreadableCheckpoint
-from isplitlbi.model.links import Link
+from isplitlbi.data.layout import Layout
+from isplitlbi.errors import InvalidSetting, UnreadableCheckpoint
 from isplitlbi.path import Ending, RegularizationPath
-from isplitlbi.runtime.blocks import Exchange, total
+from isplitlbi.runtime.base import Runtime
+from isplitlbi.runtime.local import Local
+from isplitlbi.runtime.progress import Reporter
 from isplitlbi.solvers.checkpoints import Checkpoint
+from isplitlbi.solvers.settings import PathSettings
 from isplitlbi.solvers.state import State
 from isplitlbi.typing import Floats
 
@@ -35,133 +26,33 @@ log = logging.getLogger("isplitlbi")
 
 LARGE_SNAPSHOTS = 2e9  # bytes, above which their cost is told beforehand
 
-
-@dataclass(frozen=True)
-class Dynamics:
-    """The differential equation: which path is followed, whatever the scheme.
-
-    Attributes
-    ----------
-    nu : float
-        Prior variance of a user's weak deviations, in units of the link. Towards zero, only users
-        outside the consensus deviate at all, and the path becomes that of LBI.
-    kappa : float
-        Damping: larger values bring the strong deviations closer to unbiased ones.
-    delta : float
-        Smallest tie threshold allowed.
-    """
-
-    nu: float = 0.3
-    kappa: float = 30.0
-    delta: float = 1e-3
-
-    def __post_init__(self) -> None:
-        """Refuse values for which there is no path."""
-        for name, value in asdict(self).items():
-            if not (np.isfinite(value) and value > 0):
-                raise ValueError(f"{name} is {value}; it must be positive and finite.")
-
-
-class Machine(NamedTuple):
-    """What the work is done with; it decides how fast a path is followed, not where it leads."""
-
-    loops: Any  # a module of `kernels`
-    n_threads: int
-    exchange: Exchange | None = None  # with the machines that hold the other users
-
-    def any(self, found: bool) -> bool:
-        """Say whether something was found on any machine."""
-        return bool(total(self.exchange, float(found))[0] > 0.0)
-
-
-class Stepper(Protocol):
-    """A scheme made ready for some votes."""
-
-    def step(self, state: State, until: float, last: float) -> None:
-        """Advance the state by one step and update its time and its dual's norms.
-
-        The next requested time is ``until``, the last one ``last``. A step may pass the former,
-        never the latter; one that passes ``until`` replaces the state's arrays and leaves the old
-        ones as they were, for the driver to look between.
-        """
-
-
-class Scheme(Protocol):
-    """Settings of a scheme; frozen, and able to get ready for some votes."""
-
-    @property
-    def max_steps(self) -> int:
-        """Number of steps after which a path is given up."""
-
-    def rough(self) -> Scheme:
-        """Return settings for paths that only score held-out votes."""
-
-    def prepare(
-        self, votes: Comparisons, link: Link, dynamics: Dynamics, machine: Machine
-    ) -> Stepper:
-        """Return a stepper for these votes."""
-
+SNAPSHOTS = ("consensus", "deviation", "sparse")
 
 Observer = Callable[[int, State], None]
 
 
-class Progress(NamedTuple):
-    """How far a fit has got."""
-
-    done: float  # share of the work, from 0 to 1
-    time: float  # on the path
-    users_out: int
-
-
-class Stopped(Exception):
-    """Raised in paths that are no longer wanted."""
-
-
-class Reporter:
-    """Tells of several paths, one after another or side by side, as of one piece of work."""
-
-    def __init__(self, n_paths: int, tell: Callable[[Progress], None] | None) -> None:
-        self._n_paths, self._tell = n_paths, tell
-        self._done, self._lock = 0.0, Lock()
-        self._stopped = False
-
-    def advance(self, share: float, state: State) -> None:
-        """Add a share of one path to the work done."""
-        if self._stopped:
-            raise Stopped
-        if self._tell is not None:
-            with self._lock:
-                self._done += share / self._n_paths
-                out = int(np.isfinite(state.entry_times).sum())
-                self._tell(Progress(min(self._done, 1.0), state.time, out))
-
-    def stop(self) -> None:
-        """Let every path end at its next requested time."""
-        self._stopped = True
-
-
 def follow(
     votes: Comparisons,
-    link: Link,
-    dynamics: Dynamics,
-    scheme: Scheme,
-    times: Sequence[float] | Floats,
+    settings: PathSettings,
+    runtime: Runtime | None = None,
     *,
     initial: State | None = None,
     observe: Observer | None = None,
     keep: bool | str | Path = True,
     checkpoint: Checkpoint | None = None,
     reporter: Reporter | None = None,
-    n_threads: int = 1,
-    backend: str | None = None,
-    exchange: Exchange | None = None,
 ) -> RegularizationPath:
     """Follow the path through the requested times.
 
     Parameters
     ----------
-    times
-        Increasing times at which to take a snapshot.
+    votes
+        Of the users here.
+    settings
+        What decides the path.
+    runtime
+        What the work is done with; where these are the votes of some users only, all machines
+        follow the same path. By default one thread, and no other machine.
     initial
         Where to start; the paper's start by default. It is not changed.
     observe
@@ -173,77 +64,105 @@ def follow(
         Where the state is kept now and then; a path whose checkpoint exists goes on from it.
     reporter
         Told at every requested time.
-    n_threads
-        Threads that share the users. The result is the same for any number.
-    exchange
-        Where these are the votes of some users only: adds up over the machines that hold the
-        others, each of which follows the same path.
     """
-    wanted = _checked_times(times)
-    state = (
-        State.initial(votes.slots, votes.n_items, dynamics.delta)
-        if initial is None
-        else initial.copy()
-    )
-    if state.time > wanted[0]:
-        raise ValueError(f"the first time is {wanted[0]:g}, before the state's {state.time:g}.")
-    machine = Machine(kernels.backend(backend), n_threads, exchange)
-    stepper = scheme.prepare(votes, link, dynamics, machine)
-    snapshots = _Snapshots(len(wanted), votes.n_items + 1, len(votes.slots.coordinate), keep)
+    runtime = runtime or Local(votes)
+    layout, times = Layout.of(votes, settings.terms.traits), settings.times
+    walk = _Walk(layout, settings, runtime, initial)
+    snapshots = _Snapshots((len(times), layout.vector.width), layout.n_slots, keep)
     resumed = None if checkpoint is None else checkpoint.restore()
     if resumed is not None:
-        state = resumed.state
+        walk.resume(resumed.state)
         snapshots.restore(resumed.n_done, resumed.extra)
-        if reporter is not None:
-            reporter.advance(resumed.n_done / len(wanted), state)
-    ending = Ending.COMPLETE
-    before = replace(state)
-    for index in range(snapshots.taken, len(wanted)):
-        time = wanted[index]
-        while state.time < time and ending is Ending.COMPLETE:
-            before = replace(state)
-            ending = _advance(stepper, machine, state, time, wanted[-1], scheme.max_steps)
-        if ending is not Ending.COMPLETE:
+        _tell(reporter, resumed.n_done / len(times), resumed.state)
+    for index in range(snapshots.taken, len(times)):
+        here = walk.to(times[index])
+        if here is None:
             break
-        here = state if state.time == time else before.toward(state, time, votes.slots)
         snapshots.take(here)
         if observe is not None:
             observe(index, here)
-        if reporter is not None:
-            reporter.advance(1.0 / len(wanted), here)
+        _tell(reporter, 1.0 / len(times), here)
         del here  # frees its arrays before the next step needs some
         # A later path goes on from the state, so that nothing may be left to do before it.
-        last = index + 1 == len(wanted)
-        if checkpoint is not None and (last or state.time < wanted[index + 1]):
-            checkpoint.offer(state, index + 1, snapshots.kept(), last=last)
-
+        last = index + 1 == len(times)
+        if checkpoint is not None and (last or walk.state.time < times[index + 1]):
+            checkpoint.offer(walk.state, index + 1, snapshots.kept(), last=last)
     return RegularizationPath(
-        slots=votes.slots,
-        times=wanted[: snapshots.taken],
-        consensus=snapshots.consensus[: snapshots.taken],
-        deviation=snapshots.deviation[: snapshots.taken],
-        sparse=snapshots.sparse[: snapshots.taken],
-        entry_times=state.entry_times,
-        ending=ending,
-        n_steps=state.n_steps,
-        settings={
-            "link": link.name,
-            "scheme": type(scheme).__name__.lower(),
-            **asdict(dynamics),
-            **asdict(scheme),  # type: ignore[call-overload]
-        },
+        layout.vector,
+        layout.slots,
+        times[: snapshots.taken],
+        **snapshots.all_taken(),
+        entry_times=walk.state.entry_times,
+        ending=walk.ending,
+        n_steps=walk.state.n_steps,
+        settings=settings.as_dict(),
     )
+
+
+def _tell(reporter: Reporter | None, share: float, state: State) -> None:
+    if reporter is not None:
+        reporter.advance(share, state.time, int(np.isfinite(state.entry_times).sum()))
+
+
+class _Walk:
+    """A state that advances step by step, and how that ended."""
+
+    def __init__(
+        self, layout: Layout, settings: PathSettings, runtime: Runtime, initial: State | None
+    ) -> None:
+        if initial is None:
+            start = settings.terms.start(layout.vector, settings.dynamics.delta)
+            state = State.initial(layout, start)
+        elif initial.time > settings.times[0]:
+            raise InvalidSetting(
+                f"the first time is {settings.times[0]:g}, before the state's {initial.time:g}."
+            )
+        else:
+            state = initial.copy()
+        self.resume(state)
+        self.ending = Ending.COMPLETE
+        scheme = settings.scheme
+        self._stepper = scheme.prepare(layout, settings.link, settings.dynamics, runtime)
+        self._runtime, self._slots = runtime, layout.slots
+        self._max_steps, self._last = scheme.max_steps, float(settings.times[-1])
+
+    def resume(self, state: State) -> None:
+        """Go on from a state."""
+        self.state, self._before = state, replace(state)
+
+    def to(self, time: float) -> State | None:
+        """Return the state at that time, to be looked at; nothing if it is not reached."""
+        state = self.state
+        while state.time < time:
+            self._before = replace(state)
+            self.ending = self._step(time)
+            if self.ending is not Ending.COMPLETE:
+                return None
+        return state if state.time == time else self._before.toward(state, time, self._slots)
+
+    def _step(self, until: float) -> Ending:
+        state = self.state
+        if state.n_steps >= self._max_steps:
+            return Ending.STEP_LIMIT
+        since, old_norm = state.time, state.dual_norm
+        self._stepper.step(state, until, self._last)
+        state.n_steps += 1
+        watched = (state.consensus, state.deviation, state.dual_norm)
+        if self._runtime.any(not all(np.isfinite(values).all() for values in watched)):
+            return Ending.NOT_FINITE
+        state.record_entries(since, old_norm)
+        return Ending.COMPLETE
 
 
 class _Snapshots:
     """Room for the requested snapshots: none, in memory, or in a folder."""
 
-    def __init__(self, n_times: int, width: int, n_slots: int, keep: bool | str | Path) -> None:
+    def __init__(self, shape: tuple[int, int], n_slots: int, keep: bool | str | Path) -> None:
         self.taken = 0
         self.keeps_users, self.on_disk = keep is not False, isinstance(keep, str | Path)
-        self.consensus = np.empty((n_times, width))
-        shape = (n_times if self.keeps_users else 0, n_slots)
-        cost = 2 * 8 * shape[0] * shape[1]
+        self.consensus, n_times = np.empty(shape), shape[0]
+        of_users = (n_times if self.keeps_users else 0, n_slots)
+        cost = 2 * 8 * of_users[0] * of_users[1]
         if cost > LARGE_SNAPSHOTS:
             log.warning(
                 "keeping %d snapshots of %s parameters takes %.1f GB%s",
@@ -254,7 +173,7 @@ class _Snapshots:
             )
         self.folder = Path(keep) if isinstance(keep, str | Path) else None
         self.deviation, self.sparse = (
-            room_for_snapshots(shape, name, self.folder) for name in ("deviation", "sparse")
+            room_for_snapshots(of_users, name, self.folder) for name in ("deviation", "sparse")
         )
 
     def take(self, state: State) -> None:
@@ -263,6 +182,9 @@ class _Snapshots:
             self.deviation[self.taken] = state.deviation
             self.sparse[self.taken] = state.sparse
         self.taken += 1
+
+    def all_taken(self) -> dict[str, Floats]:
+        return {name: getattr(self, name)[: self.taken] for name in SNAPSHOTS}
 
     def kept(self) -> dict[str, Floats]:
         """Return what a checkpoint must hold of them: what is not on disk already."""
@@ -309,27 +231,3 @@ def _mapped(file: Path, shape: tuple[int, int]) -> Floats:
         with file.open("r+b") as stream:
             os.posix_fallocate(stream.fileno(), 0, file.stat().st_size)
     return mapped
-
-
-def _advance(
-    stepper: Stepper, machine: Machine, state: State, until: float, last: float, max_steps: int
-) -> Ending:
-    if state.n_steps >= max_steps:
-        return Ending.STEP_LIMIT
-    since, old_norm = state.time, state.dual_norm
-    stepper.step(state, until, last)
-    state.n_steps += 1
-    watched = (state.consensus, state.deviation, state.dual_norm)
-    if machine.any(not all(np.isfinite(values).all() for values in watched)):
-        return Ending.NOT_FINITE
-    state.record_entries(since, old_norm)
-    return Ending.COMPLETE
-
-
-def _checked_times(times: Sequence[float] | Floats) -> Floats:
-    wanted = np.asarray(times, dtype=np.float64)
-    if wanted.ndim != 1 or len(wanted) == 0:
-        raise ValueError("times must be a list of at least one number.")
-    if not (np.isfinite(wanted).all() and wanted[0] > 0 and (np.diff(wanted) > 0).all()):
-        raise ValueError("times must be positive, finite and strictly increasing.")
-    return wanted

@@ -1,0 +1,256 @@
+"""How one step's problem is minimised: a convex function of consensus and users.
+
+A semismooth Newton method with a line search; every Newton system by conjugate gradients, without
+forming a matrix. The method is stated here once and runs in three ways, by what the names in it
+stand for (see `bound`): with readable loops over all users (`numpy_loops`), with compiled ones
+(`numba_loops`, which compiles the method, too: a small study is then solved without coming back to
+Python), and with users in blocks that threads and machines share (`solvers.newton`). So the text
+must be such that numba understands it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import FunctionType
+from typing import Any
+
+import numpy as np
+
+from isplitlbi.kernels import Anchor, Problem, System, Users
+from isplitlbi.typing import Floats
+
+# The loops that the method is made of: here only for those who read it and check its types.
+assemble: Callable[..., float]
+eliminate_users: Callable[..., None]
+curvature_product: Callable[..., float]
+conjugate_update: Callable[..., float]
+move_users: Callable[..., None]
+squares: Callable[..., tuple[float, float]]
+is_free: Callable[..., Any]
+
+# How hard one step of the implicit scheme is worked at. The residual of a Newton system: late on
+# the path the consensus moves by the small difference of what its users pull, so that a rougher
+# solution would drift.
+CONJUGATE_ACCURACY = 3e-3
+MOST_CONJUGATE_STEPS = 200
+MOST_NEWTON_STEPS = 30
+SHORTEST_MOVE = 1e-6  # of a Newton step: a line search that gets there has met rounding
+# How much more closely the consensus must be solved for than its users, for the same reason.
+CLOSE_CONSENSUS = 8.0
+ERROR_FLOOR = 1e-2  # added to the size of what an error is relative to
+
+
+def minimise(
+    work: Any, anchor: Anchor, enough: float, consensus: Floats, own: Floats, system: System
+) -> tuple[Floats, Floats, int, int]:
+    """Minimise a step's objective, from a first guess that is used up.
+
+    Parameters
+    ----------
+    work
+        The `Problem`; with users in blocks, the work on it.
+    enough
+        A Newton step shorter than this, relative to where it leads, is the last.
+
+    Returns
+    -------
+    consensus, the users' own coordinates, and how often the objective was evaluated and its
+    curvature multiplied.
+    """
+    at, delta = work.slots.common_threshold, work.delta
+    gradient, diagonal = np.empty_like(consensus), np.empty_like(consensus)
+    value = evaluate(work, anchor, consensus, own, system, gradient, diagonal)
+    n_evaluations, n_conjugate_steps = 1, 0
+    trial, trial_own = np.empty_like(consensus), np.empty_like(own)
+    if not np.isfinite(value):
+        own[:] = np.nan
+        return consensus, own, n_evaluations, n_conjugate_steps
+    for _ in range(MOST_NEWTON_STEPS):
+        toward, slope, n_steps = newton_direction(
+            work, anchor, consensus, own, system, gradient, diagonal
+        )
+        n_conjugate_steps += n_steps
+        length = 1.0
+        while True:
+            trial[:] = consensus + length * toward
+            trial[at] = max(trial[at], delta)
+            move(work, own, system, length, trial_own)
+            if length == 1.0:
+                shift = relative(work, consensus, own, trial, trial_own, CLOSE_CONSENSUS)
+                if shift <= enough:  # Newton's method squares the error: it is negligible now
+                    return trial, trial_own, n_evaluations, n_conjugate_steps
+            n_evaluations += 1
+            trial_value = evaluate(work, anchor, trial, trial_own, system, gradient, diagonal)
+            enough_gain = value - trial_value >= 1e-4 * length * slope
+            # Near the solution the gain drowns in rounding, and a full step is right.
+            if enough_gain or slope <= 1e-10 * abs(value):
+                break
+            length *= 0.5
+            if length < SHORTEST_MOVE:
+                return consensus, own, n_evaluations, n_conjugate_steps
+        consensus, trial = trial, consensus
+        own, trial_own = trial_own, own
+        value = trial_value
+    return consensus, own, n_evaluations, n_conjugate_steps
+
+
+def newton_direction(
+    work: Any,
+    anchor: Anchor,
+    consensus: Floats,
+    own: Floats,
+    system: System,
+    gradient: Floats,
+    diagonal: Floats,
+) -> tuple[Floats, float, int]:
+    """Solve the system by preconditioned conjugate gradients.
+
+    The preconditioner couples every slot with its place in the consensus and nothing else, so that
+    users are eliminated exactly: consensus and deviations may trade places freely, and without this
+    their sum would be found long before their shares.
+
+    The users' part goes to ``system.solution``.
+
+    Returns
+    -------
+    the consensus's part, the slope of the objective along the direction, negated, and the number of
+    steps.
+    """
+    at, width = work.slots.common_threshold, len(consensus)
+    residual, of_users = -gradient, np.empty(width)
+    solution, direction, product = np.zeros(width), np.zeros(width), np.zeros(width)
+    free = np.ones(width)
+    if not anchor.moves:
+        free[:] = 0.0
+    else:
+        downhill = residual[at] / diagonal[at]
+        if not is_free(consensus[at], downhill, work.delta):
+            free[at] = 0.0
+            solution[at] = downhill
+    eliminate(work, own, system, of_users)
+    schur = np.where(free > 0.0, diagonal - of_users, 1.0)
+    length, momentum, slope, size, target, n_steps = 0.0, 0.0, 0.0, 0.0, 0.0, 0
+    while True:
+        residual -= length * product
+        new_size = update(work, length, system, of_users)
+        left = (residual - of_users) * free
+        preconditioned = left / schur
+        new_size += np.sum(left * preconditioned)
+        if n_steps == 0:
+            target = CONJUGATE_ACCURACY**2 * new_size
+        else:
+            momentum = new_size / size
+        size = new_size
+        if not size > target or n_steps == MOST_CONJUGATE_STEPS:
+            return solution, slope, n_steps
+
+        direction = momentum * direction + preconditioned
+        along = multiply(
+            work, anchor, system, preconditioned, direction, momentum, of_users
+        )
+        product = (of_users + anchor.damping * direction) * free
+        along += np.sum(direction * product)
+        length = size / along
+        slope += length * size
+        solution += length * direction
+        n_steps += 1
+
+
+# --- all users in one block ------------------------------------------------------------------
+
+
+def evaluate(
+    problem: Problem,
+    anchor: Anchor,
+    consensus: Floats,
+    own: Floats,
+    system: System,
+    gradient: Floats,
+    diagonal: Floats,
+) -> float:
+    """Assemble the system; fill gradient and diagonal of the consensus, return the objective."""
+    value = assemble(
+        problem, everybody(problem), anchor, consensus, own, system, gradient, diagonal
+    )
+    damping = anchor.damping
+    for k in range(len(consensus)):
+        moved = consensus[k] - anchor.consensus[k]
+        value += 0.5 * damping * moved * moved
+        gradient[k] += damping * moved
+        diagonal[k] += damping
+    return value
+
+
+def eliminate(problem: Problem, own: Floats, system: System, taken: Floats) -> None:
+    """Begin the solution; fill what eliminating every slot by itself takes from the consensus."""
+    eliminate_users(problem, everybody(problem), own, system, taken)
+
+
+def update(problem: Problem, length: float, system: System, coupled: Floats) -> float:
+    """Move along the direction; fill what the new residual means for the consensus."""
+    return conjugate_update(problem.slots, everybody(problem), length, system, coupled)
+
+
+def multiply(
+    problem: Problem,
+    anchor: Anchor,
+    system: System,
+    preconditioned: Floats,
+    direction: Floats,
+    momentum: float,
+    product: Floats,
+) -> float:
+    """Take the next direction; fill what the curvature makes of it for the consensus."""
+    users = everybody(problem)
+    return curvature_product(
+        problem, users, anchor, system, preconditioned, direction, momentum, product
+    )
+
+
+def move(problem: Problem, own: Floats, system: System, length: float, moved: Floats) -> None:
+    """Fill the users' coordinates after a step of that length, thresholds within their boxes."""
+    move_users(problem, everybody(problem), own, system.solution, length, moved)
+
+
+def relative(
+    problem: Problem,
+    consensus: Floats,
+    own: Floats,
+    other_consensus: Floats,
+    other_own: Floats,
+    weight: float,
+) -> float:
+    """Return how far two points are apart, relative to the second; the consensus has a weight."""
+    off, size = squares(problem.slots, everybody(problem), own, other_own)
+    of_users = np.sqrt(off) / (np.sqrt(size) + ERROR_FLOOR)
+    off, size = np.sum((consensus - other_consensus) ** 2), np.sum(other_consensus**2)
+    return max(of_users, weight * np.sqrt(off) / (np.sqrt(size) + ERROR_FLOOR))
+
+
+def everybody(problem: Problem) -> Users:
+    """Return all users as one block."""
+    return 0, len(problem.slots.start) - 1
+
+
+# --- what the names stand for ----------------------------------------------------------------
+
+METHOD = (minimise, newton_direction)
+ONE_BLOCK = (everybody, evaluate, eliminate, update, multiply, move, relative)
+
+
+def bound(
+    functions: tuple[Any, ...],
+    names: Mapping[str, Any],
+    compiled: Callable[[Any], Any] = lambda function: function,
+) -> dict[str, Any]:
+    """Return the same functions with other meanings of the names in them, each by its name.
+
+    Numba looks names up where a function was defined. These are defined anew, from the same code,
+    among names that mean what is given.
+    """
+    meanings = {**globals(), **names}
+    for function in functions:
+        anew = FunctionType(function.__code__, meanings, function.__name__)
+        anew.__doc__ = function.__doc__
+        meanings[function.__name__] = compiled(anew)
+    return {function.__name__: meanings[function.__name__] for function in functions}

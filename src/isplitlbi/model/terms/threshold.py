@@ -1,0 +1,16 @@
+"""The tie threshold: how readily a user calls two items equal."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from isplitlbi.model.terms.base import Term
+
+
+@dataclass(frozen=True)
+class Threshold(Term):
+    """The one term that enters the threshold, and all of it: never below delta."""
+
+    name = "threshold"
+    start = 1.0  # the paper's
+    is_bounded = True
