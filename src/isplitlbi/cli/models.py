@@ -23,7 +23,6 @@ from isplitlbi.errors import InvalidSetting
 from isplitlbi.output.terminal import (
     Format,
     emit,
-    model_bar,
     print_abnormal,
     print_tiers,
     print_user,
@@ -35,6 +34,7 @@ from isplitlbi.output.terminal import (
 if TYPE_CHECKING:
     import polars as pl
 
+    from isplitlbi.abnormal import Abnormality
     from isplitlbi.estimators.base import ScoreEstimator
 
 
@@ -92,21 +92,21 @@ def abnormal(
 
     _refuse_unknown_kinds(kinds)
     fitted = _load(model, threads)
-    _test_users(fitted, fdr, quiet)
+    found = _test_users(fitted, fdr, quiet)
     if effect:
-        _show_effect(fitted, kinds, format)
+        _show_effect(fitted, kinds, found.fdr, format)
         return
     if user is not None:
-        _show_user(fitted, user, format)
+        _show_user(fitted, user, found.fdr, format)
         return
-    table = users_table(fitted)
+    table = users_table(fitted, found.fdr)
     if kinds:
         table = table.filter(pl.col("kind").is_in(kinds))
     if format is not Format.table:
         emit(table, format)
         return
     shown = table if everybody else table.filter("abnormal")
-    print_abnormal(standard_output(), fitted, shown)
+    print_abnormal(standard_output(), fitted, found, shown)
 
 
 def _refuse_unknown_kinds(kinds: list[str] | None) -> None:
@@ -117,31 +117,36 @@ def _refuse_unknown_kinds(kinds: list[str] | None) -> None:
             raise InvalidSetting(f"--kind {name!r} is not one of {', '.join(KINDS)}.")
 
 
-def _test_users(model: ScoreEstimator, fdr: float | None, quiet: bool) -> None:
-    """Test the users, unless the model knows the answer at this rate."""
-    known = getattr(model, "abnormality_", None)
-    if known is None or fdr not in (None, known.fdr):
-        with model_bar("Testing users", quiet) as progress:
-            model.test_users(fdr=fdr, progress=progress)
+def _test_users(model: ScoreEstimator, fdr: float | None, quiet: bool) -> Abnormality:
+    """Return what is known of the users at this rate; where nothing is, they are tested now."""
+    with progress_bar("Testing users", quiet) as progress:
+
+        def tell(done: float) -> None:
+            if progress is not None:
+                progress(done, "drawing votes")
+
+        return model.test_users(fdr, progress=tell)
 
 
-def _show_effect(model: ScoreEstimator, kinds: list[str] | None, format: Format) -> None:
+def _show_effect(
+    model: ScoreEstimator, kinds: list[str] | None, fdr: float, format: Format
+) -> None:
     from isplitlbi.output.tables import effect_table
 
-    found = model.effect_of_leaving_out(kinds)
+    found = model.effect_of_leaving_out(kinds, fdr=fdr)
     emit(effect_table(found), format)
     if format is Format.table:
         standard_output().print(f"\n{found.sentence()}")
 
 
-def _show_user(model: ScoreEstimator, user: str, format: Format) -> None:
+def _show_user(model: ScoreEstimator, user: str, fdr: float, format: Format) -> None:
     import polars as pl
 
     from isplitlbi.output.tables import telling_votes_table, users_table
 
     votes = telling_votes_table(model, _known(model, "user", user))
     if format is Format.table:
-        print_user(standard_output(), users_table(model), user)
+        print_user(standard_output(), users_table(model, fdr), user)
         chances = [f"{chance:.2g}" for chance in votes["probability"]]
         votes = votes.with_columns(pl.Series("probability", chances))
     emit(votes, format)

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
     import polars as pl
 
+    from isplitlbi.estimators.isplitlbi import ISplitLBI
     from isplitlbi.evaluation.simulate import Study
 
 
@@ -55,20 +56,20 @@ def check(votes: VotesToRead, format: As = Format.table) -> None:
     from isplitlbi.diagnostics.check import check as examine
 
     reading = votes.read(quiet=True)
-    checked = examine(reading.votes)
+    diagnosis = examine(reading.votes)
     if format is Format.table:
-        print_check(standard_output(), reading, checked)
+        print_check(standard_output(), reading, diagnosis)
     elif format is Format.json:
         notes = [str(note) for note in reading.notes]
-        print_json({"preset": reading.preset, "notes": notes, **checked.as_dict()})
+        print_json({"preset": reading.preset, "notes": notes, **diagnosis.as_dict()})
     else:
         import polars as pl
 
         columns = ("severity", "code", "sentence")
-        rows = [[finding.as_dict()[name] for name in columns] for finding in checked.findings]
+        rows = [[finding.as_dict()[name] for name in columns] for finding in diagnosis.findings]
         schema = dict.fromkeys(columns, pl.String)
         emit(pl.DataFrame(rows, schema=schema, orient="row"), format)
-    raise typer.Exit(int(checked.is_serious))
+    raise typer.Exit(int(diagnosis.is_serious))
 
 
 # --- fit -----------------------------------------------------------------------------------
@@ -177,14 +178,14 @@ def _cluster(scheduler: str | None, workers: int | None) -> AbstractContextManag
     return client_of(scheduler, workers)
 
 
-def _show_fit(model: Any, output: Path, seconds: float, format: Format) -> None:
-    from isplitlbi.storage import summary
+def _show_fit(model: ISplitLBI, output: Path, seconds: float, format: Format) -> None:
+    from isplitlbi.output.tables import main_figures
 
     if format is Format.table:
         print_fit(standard_output(), model, output, seconds)
         return
     figures = {"model": str(output), "seconds": round(seconds, 2), "time": model.time_,
-               "nu": model.nu_, "kappa": model.kappa_, **summary(model)}  # fmt: skip
+               "nu": model.nu_, "kappa": model.kappa_, **main_figures(model)}  # fmt: skip
     if format is Format.json:
         print_json(figures)
     else:
@@ -298,7 +299,7 @@ def simulate(
 def _votes_table(study: Study) -> pl.DataFrame:
     import polars as pl
 
-    from isplitlbi.output.tables import WINNERS
+    from isplitlbi.data.outcomes import WINNERS
 
     votes = study.votes
     return pl.DataFrame(

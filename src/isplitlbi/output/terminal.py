@@ -18,8 +18,9 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
+    from isplitlbi.abnormal import Abnormality
     from isplitlbi.data.readers import Reading
-    from isplitlbi.diagnostics.check import Report
+    from isplitlbi.diagnostics.findings import Diagnosis
     from isplitlbi.estimators.base import ScoreEstimator
     from isplitlbi.estimators.isplitlbi import ISplitLBI
     from isplitlbi.evaluation.protocol import Evaluation
@@ -103,7 +104,7 @@ def print_notes(reading: Reading) -> None:
         remark(str(note))
 
 
-def print_check(console: Console, reading: Reading, checked: Report) -> None:
+def print_check(console: Console, reading: Reading, diagnosis: Diagnosis) -> None:
     """Print what `check` found."""
     from rich.table import Table
     from rich.text import Text
@@ -113,11 +114,11 @@ def print_check(console: Console, reading: Reading, checked: Report) -> None:
     console.print(f"{Summary.of(reading.votes)} ({reading.preset}).", markup=False)
     for note in reading.notes:
         console.print(str(note), markup=False)
-    figures = checked.summary
+    figures = diagnosis.summary
     least, median, most = (figures[f"votes_per_user_{what}"] for what in ("min", "median", "max"))
     console.print(f"Votes per user: {least:g} to {most:g}, half of them at most {median:g}.")
     findings = Table.grid(padding=(0, 2, 1, 0))
-    for finding in checked.findings:
+    for finding in diagnosis.findings:
         severity = finding.severity.name.lower()
         findings.add_row(Text(severity, style="bold"), Text(printable(finding.sentence)))
     console.print()
@@ -198,9 +199,10 @@ def print_entries(console: Console, model: ISplitLBI, truth: Truth) -> None:
     )
 
 
-def print_abnormal(console: Console, model: ScoreEstimator, shown: pl.DataFrame) -> None:
+def print_abnormal(
+    console: Console, model: ScoreEstimator, found: Abnormality, shown: pl.DataFrame
+) -> None:
     """Print which users are abnormal, in which way, and whether that changes the result."""
-    found = model.abnormality_
     n_users = int((model.summary_.votes_per_user > 0).sum())
     console.print(
         f"{int(found.flagged.sum())} of {n_users} users do not vote like the consensus; "
@@ -217,7 +219,7 @@ def print_abnormal(console: Console, model: ScoreEstimator, shown: pl.DataFrame)
     if found.flagged.sum() == n_users:
         console.print("Nobody is left to make a consensus without them.")
     elif found.flagged.any():
-        _print_effect(console, model)
+        _print_effect(console, model, found.fdr)
 
 
 def _print_users(console: Console, shown: pl.DataFrame) -> None:
@@ -235,20 +237,17 @@ def _print_users(console: Console, shown: pl.DataFrame) -> None:
     console.print()
 
 
-def _print_effect(console: Console, model: ScoreEstimator) -> None:
+def _print_effect(console: Console, model: ScoreEstimator, fdr: float) -> None:
     """Print what would change without the abnormal users, and without the untrustworthy ones."""
-    from isplitlbi.abnormal import KINDS
+    from isplitlbi.abnormal import UNTRUSTWORTHY
 
-    if model.votes_at_hand_:
-        everybody = model.effect_of_leaving_out()
+    if model.has_votes():
+        everybody = model.effect_of_leaving_out(fdr=fdr)
         console.print(everybody.sentence())
-        kinds = [name for name, kind in KINDS.items() if kind.is_untrustworthy]
-        some = model.effect_of_leaving_out(kinds)
+        some = model.effect_of_leaving_out(UNTRUSTWORTHY, fdr=fdr)
         if 0 < len(some.left_out) < len(everybody.left_out):
-            sentence = some.sentence()
-            console.print(
-                f"Only {', '.join(kinds)} ones left out: {sentence[0].lower()}{sentence[1:]}"
-            )
+            kinds, sentence = ", ".join(UNTRUSTWORTHY), some.sentence()
+            console.print(f"Only {kinds} ones left out: {sentence[0].lower()}{sentence[1:]}")
     else:
         console.print("What leaving them out would change: --effect reads the votes and tells.")
     console.print(
