@@ -1,11 +1,24 @@
-"""A crowd that votes like the consensus, and one user who votes in each other way."""
+"""Users who agree, and one who departs in each way: votes that several files of tests look at."""
+
+from dataclasses import fields, is_dataclass
 
 import numpy as np
 
-from isplitlbi import Comparisons
+from isplitlbi.abnormal.kinds import KINDS
+from isplitlbi.data.comparisons import Comparisons
+from isplitlbi.data.layout import THRESHOLD as PLACE_OF_THRESHOLD
+from isplitlbi.data.layout import Vector
+from isplitlbi.evaluation.simulate import simulate
+from isplitlbi.model.parameters import Consensus
 
 SCORES, THRESHOLD = np.linspace(-2, 2, 8), 0.8  # what the crowd agrees on
 ITEMS = np.array([f"item-{number}" for number in range(8)])
+
+# The users of `crowd` who depart from the consensus, and the kind of each.
+KIND_OF = {name: name for name in KINDS if name != "position-biased"} | {
+    "always left": "position-biased",
+    "always right": "position-biased",
+}
 
 
 def vote(rng, n_votes, scores=SCORES, threshold=THRESHOLD, side=0.0):
@@ -25,7 +38,7 @@ def gather(voters):
     )
 
 
-def crowd(seed, n_users=60):
+def crowd(seed=21, n_users=60):
     """Let many users vote like the consensus, and one in each other way."""
     rng = np.random.default_rng(seed)
     voters = {f"normal-{number:02d}": vote(rng, 60) for number in range(n_users)}
@@ -49,3 +62,42 @@ def crowd(seed, n_users=60):
         "newcomer-1": (np.array([3]), np.array([4]), np.array([0])),
         "newcomer-2": (np.array([3, 5]), np.array([4, 4]), np.array([1, 0])),
     }
+
+
+def agreeing(n_users, n_votes, seed):
+    """Draw users who all vote like the consensus."""
+    return simulate(
+        n_users=n_users, n_items=8, votes_per_user=(n_votes, n_votes), score_sd=1.5,
+        threshold=0.8, abnormal_share=0.0, random_state=seed,
+    ).votes  # fmt: skip
+
+
+def reversing_crowd():
+    """Draw fifty users, three in ten of whom turn the consensus upside down."""
+    return simulate(
+        n_users=50, n_items=8, votes_per_user=(60, 60), score_sd=1.5, threshold=0.8,
+        abnormal_share=0.0, malicious={"reversed": 0.3}, random_state=1,
+    )  # fmt: skip
+
+
+def consensus_of(scores, threshold):
+    """Return a consensus by hand."""
+    values = np.append(scores, threshold)
+    return Consensus(Vector(len(scores), (PLACE_OF_THRESHOLD,)), values)
+
+
+def centred(scores):
+    """Return scores around zero."""
+    return scores - scores.mean()
+
+
+def assert_same(one, other):
+    """Assert that two records of findings are equal to the last bit, texts included."""
+    for field in fields(one):
+        here, there = getattr(one, field.name), getattr(other, field.name)
+        if is_dataclass(here):
+            assert_same(here, there)
+        elif isinstance(here, np.ndarray):
+            np.testing.assert_array_equal(here, there, err_msg=field.name, strict=True)
+        else:
+            assert here == there, field.name

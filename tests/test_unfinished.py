@@ -52,7 +52,7 @@ def test_a_checkpoint_anywhere_in_the_folder_can_be_resumed(tmp_path):
 
 def test_an_interrupted_fit_is_refused_unless_it_goes_on_or_is_given_up(tmp_path):
     place = interrupted_fit(tmp_path / "model")
-    with pytest.raises(PlaceTaken, match="interrupted; go on with resume=True, or .* force=True"):
+    with pytest.raises(PlaceTaken, match=r"interrupted; go on with resume=True, or .* force=True"):
         Unfinished.fit_of(tmp_path / "model")
     assert Unfinished.fit_of(tmp_path / "model", resume=True).can_be_resumed
     assert Unfinished.fit_of(tmp_path / "model", resume=True, force=True).can_be_resumed
@@ -64,6 +64,6 @@ def test_a_place_that_is_taken_is_refused_and_keeps_what_was_begun(tmp_path):
     (tmp_path / "model").mkdir()
     place = interrupted_fit(tmp_path / "model")
     for settings in ({}, {"resume": True}, {"force": True}):
-        with pytest.raises(PlaceTaken, match="exists already|is not a model folder"):
+        with pytest.raises(PlaceTaken, match=r"exists already|is not a model folder"):
             Unfinished.fit_of(tmp_path / "model", **settings)
         assert place.can_be_resumed

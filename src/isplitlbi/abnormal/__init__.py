@@ -1,7 +1,7 @@
-"""Abnormal users: how surely, in which way, and does it matter.
+"""Which users vote differently from the group, how certain that is, in which way, and its effect.
 
-`flags` tests every user against the consensus, `kinds` says in which way a user departs from it and
-how carefully the user votes, `effect` what leaving users out would change.
+`tests` tests every user against the consensus, `explain` finds out which of the `kinds` a user is
+of, `quality` rates how carefully users vote, `influence` says what leaving users out would change.
 """
 
 from __future__ import annotations
@@ -12,17 +12,21 @@ from itertools import chain
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from isplitlbi.abnormal.expectation import TellingVote, find_telling_votes
+from isplitlbi.abnormal.expectation import Answers, Inputs, TellingVote, find_telling_votes
+from isplitlbi.abnormal.explain import explain
 from isplitlbi.abnormal.influence import N_BOOTSTRAP, Effect, find_effect
-from isplitlbi.abnormal.kinds import KINDS, UNTRUSTWORTHY, find_kinds
+from isplitlbi.abnormal.kinds import KINDS, UNTRUSTWORTHY, Kind
+from isplitlbi.abnormal.quality import find_quality
 from isplitlbi.abnormal.tests import find_flags
 from isplitlbi.data.comparisons import Comparisons
+from isplitlbi.errors import InvalidSetting
 from isplitlbi.model.links import Link
-from isplitlbi.solvers import Share
-from isplitlbi.typing import Floats
+from isplitlbi.model.parameters import Consensus
+from isplitlbi.runtime.base import Runtime
+from isplitlbi.runtime.local import Local
+from isplitlbi.typing import Floats, Mask, Places
 
 __all__ = [
     "KINDS",
@@ -30,6 +34,7 @@ __all__ = [
     "UNTRUSTWORTHY",
     "Abnormality",
     "Effect",
+    "Kind",
     "TellingVote",
     "check_fdr",
     "find_abnormal",
@@ -47,7 +52,7 @@ class Abnormality:
     ----------
     fdr : float
         The false discovery rate at which users were flagged.
-    consensus : (n_items + 1,)
+    consensus : Consensus
         What users were compared with: the scores and the threshold of those who agree.
     p_value, q_value : (n_users,)
         Of "votes like the consensus"; nan for users without votes.
@@ -65,11 +70,11 @@ class Abnormality:
     """
 
     fdr: float
-    consensus: Floats
+    consensus: Consensus
     p_value: Floats
     q_value: Floats
-    flagged: NDArray[np.bool_]
-    votes_needed: NDArray[np.int64]
+    flagged: Mask
+    votes_needed: Places
     kind: list[str]
     explanation: list[str]
     quality: Floats
@@ -78,47 +83,68 @@ class Abnormality:
     threshold: Floats
 
 
+COMMON_TO_ALL = ("fdr", "consensus")
+
+
 def check_fdr(fdr: float) -> None:
     """Refuse a false discovery rate that is none."""
     if not 0.0 < fdr < 1.0:
-        raise ValueError(f"fdr is {fdr}; it must lie between 0 and 1.")
+        raise InvalidSetting(f"fdr is {fdr}; it must lie between 0 and 1.")
 
 
 def find_abnormal(
     votes: Comparisons,
     link: Link,
-    consensus: Floats,
+    consensus: Consensus,
     *,
     fdr: float = 0.05,
     seed: int = 0,
-    n_threads: int = 1,
     delta: float = 1e-3,
+    runtime: Runtime | None = None,
     progress: Callable[[float], None] | None = None,
-    share: Share | None = None,
 ) -> Abnormality:
     """Flag users who do not vote like the consensus, and explain how they vote.
 
-    The parameters are those of `flags.find_flags`. With a share of the users, the others are
-    taken into account, and told of where they are; `joined` puts all of them together.
+    Parameters
+    ----------
+    votes, link
+        The votes, and the link of the model.
+    consensus
+        A first consensus, such as the path's, which abnormal users do not pull much.
+    fdr
+        Expected share of users flagged wrongly among those flagged.
+    seed
+        Seed of the draws; every user has draws of their own.
+    delta
+        Smallest tie threshold.
+    runtime
+        Where the work is done; the result does not depend on it. Where these are some of the users
+        only, the others are taken into account, and told of where they are; `joined` puts all of
+        them together.
+    progress
+        Called now and then with the share of the work done.
     """
     check_fdr(fdr)
+    answers, runtime = Answers.of(votes), runtime or Local(votes)
+    inputs = Inputs(votes, answers, link, consensus, delta, seed, runtime)
     # The matrices are small: threads of the linear algebra would only wait for each other.
     with threadpool_limits(1, user_api="blas"):
-        flags = find_flags(
-            votes, link, consensus, fdr=fdr, seed=seed, n_threads=n_threads, delta=delta,
-            progress=progress, share=share,
-        )  # fmt: skip
-        kinds = find_kinds(votes, link, flags.consensus, flags.flagged, delta, seed, share)
-    return Abnormality(fdr, **flags._asdict(), **kinds._asdict())
+        flags = find_flags(inputs, fdr, progress)
+        inputs = replace(inputs, consensus=flags.consensus)
+        expected = inputs.expectation()
+        found = explain(inputs, expected, flags.flagged)
+        quality = find_quality(answers, expected, found.log_likelihood, found.kind)
+    return Abnormality(
+        fdr, **flags._asdict(), kind=found.kind, explanation=found.sentence, quality=quality,
+        slope=found.slope, side=found.side, threshold=found.threshold,
+    )  # fmt: skip
 
 
 def joined(parts: Sequence[Abnormality]) -> Abnormality:
-    """Put together what shares of the users were found to be, in the order of the users."""
+    """Put together what parts of the users were found to be, in the order of the users."""
     together: dict[str, Any] = {}
-    for name in [field.name for field in fields(Abnormality)]:
+    for name in [field.name for field in fields(Abnormality) if field.name not in COMMON_TO_ALL]:
         columns = [getattr(part, name) for part in parts]
-        if name in ("kind", "explanation"):
-            together[name] = list(chain.from_iterable(columns))
-        elif name not in ("fdr", "consensus"):  # common to all
-            together[name] = np.concatenate(columns)
+        is_text = isinstance(columns[0], list)
+        together[name] = list(chain.from_iterable(columns)) if is_text else np.concatenate(columns)
     return replace(parts[0], **together)

@@ -1,61 +1,132 @@
-"""Every user's votes beside what a consensus expects of them."""
+"""What users answered, beside what a consensus expects them to answer."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from isplitlbi.data.comparisons import Comparisons
+from isplitlbi.data.layout import Sees, tally
 from isplitlbi.model.links import Link
-from isplitlbi.typing import Floats, Integers
+from isplitlbi.model.parameters import Consensus
+from isplitlbi.runtime.base import Runtime
+from isplitlbi.typing import Floats, Indices, Mask, Places
 
 ONE_OF_EACH = np.eye(3)
 
 
-class Ballots(NamedTuple):
-    """Votes of one user on one pair, the same way round and of the same weight, user after user.
+class Answers(NamedTuple):
+    """The votes of every user, counted by question, user after user.
 
-    Which side an item was shown on matters here, so that these are not the edges of the fit.
+    A question is a pair of items as it was shown to one user, since the side matters here, with the
+    weight that the vote has. Counts are whole numbers of votes: a draw needs these.
     """
 
-    start: NDArray[np.int64]  # (n_users + 1,) a user's ballots are start[u]:start[u + 1]
-    user: Integers
-    left: Integers
-    right: Integers
+    start: Places  # (n_users + 1,) a user's questions are start[u]:start[u + 1]
+    user: Indices  # (n_questions,)
+    left: Indices
+    right: Indices
     weight: Floats  # of one vote
-    counts: NDArray[np.int64]  # (n_ballots, 3) votes for left, tie, right
-    n_votes: NDArray[np.int64]  # the sum of these
+    counts: Places  # (n_questions, 3) votes for left, tie, right
+    n_votes: Places  # the sum of these
 
     @classmethod
     def of(cls, votes: Comparisons) -> Self:
-        """Collapse votes; their order does not matter."""
-        weight = np.ones(len(votes)) if votes.weight is None else votes.weight
-        order = np.lexsort((weight, votes.right, votes.left, votes.user))
-        columns: list[Any] = [
-            votes.user[order],
-            votes.left[order],
-            votes.right[order],
-            weight[order],
-        ]
-        is_new = np.ones(len(order), dtype=np.bool_)
-        is_new[1:] = np.any([column[1:] != column[:-1] for column in columns], axis=0)
-        place = np.cumsum(is_new) - 1
-        n_ballots = int(is_new.sum())
-        counts = np.bincount(3 * place + 1 - votes.outcome[order], minlength=3 * n_ballots)
-        counts = counts.reshape(-1, 3)
-        user, left, right, weight = (column[is_new] for column in columns)
-        start = np.searchsorted(user, np.arange(votes.n_users + 1))
-        return cls(start, user, left, right, weight, counts, counts.sum(axis=1))
+        """Count votes; their order does not matter."""
+        found = tally(votes, by_user=True, by_weight=True, sees=Sees.SIDE)
+        start = np.searchsorted(found.user, np.arange(votes.n_users + 1))
+        weight = np.ones(len(found.user)) if found.weight is None else found.weight
+        counts = np.stack(found.counts, axis=1).astype(np.int64)
+        return cls(start, found.user, found.first, found.second, weight, counts, counts.sum(axis=1))
 
-    def margin(self, consensus: Floats) -> Floats:
+    @property
+    def n_users(self) -> int:
+        """Number of users in the vocabulary."""
+        return len(self.start) - 1
+
+    @property
+    def voted(self) -> Mask:
+        """Which users have votes."""
+        return np.diff(self.start) > 0
+
+    @property
+    def weighted(self) -> Floats:
+        """The counts as sums of weights."""
+        return np.asarray(self.counts * self.weight[:, None])
+
+    def of_user(self, user: int) -> slice:
+        """Return the place of one user's questions."""
+        return slice(*self.start[user : user + 2])
+
+    def margin(self, consensus: Consensus) -> Floats:
         """Return by how much the consensus prefers the left item."""
-        return np.asarray(consensus[self.left] - consensus[self.right])
+        scores = consensus.scores
+        return np.asarray(scores[self.left] - scores[self.right])
 
-    def sum_by_user(self, values: Floats) -> Floats:
-        """Add up numbers per ballot."""
-        return np.bincount(self.user, values, len(self.start) - 1).astype(np.float64, copy=False)
+    def sum_by_user(self, values: Floats | Places) -> Floats:
+        """Add up numbers per question."""
+        return np.bincount(self.user, values, self.n_users).astype(np.float64, copy=False)
+
+    def log_likelihood(self, log_probability: Floats) -> Floats:
+        """Return the log-likelihood of every user's votes, from those of the three outcomes."""
+        said = np.sum(self.counts * log_probability, axis=1) * self.weight
+        return self.sum_by_user(said)
+
+
+class Expectation(NamedTuple):
+    """What a consensus expects of every question; outcomes in the order left, tie, right."""
+
+    margin: Floats
+    probability: Floats  # (n_questions, 3)
+    by_margin: Floats  # (n_questions, 3) slope of an outcome's log-probability in the margin
+    by_threshold: Floats  # (n_questions, 3) and in the threshold
+
+    @classmethod
+    def of(cls, answers: Answers, consensus: Consensus, link: Link) -> Self:
+        """Find out how a consensus would answer."""
+        margin, threshold = answers.margin(consensus), consensus.threshold
+        probability = np.exp(link.log_probabilities(margin, threshold))
+        slopes = [
+            -np.asarray(slope)
+            for outcome in ONE_OF_EACH
+            for slope in link.vote_terms(margin, threshold, *outcome)[1:3]
+        ]
+        return cls(margin, probability, np.stack(slopes[::2], 1), np.stack(slopes[1::2], 1))
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """What the tests of users are given.
+
+    Attributes
+    ----------
+    votes, answers
+        The votes, and the same by question.
+    link : Link
+        The link of the model.
+    consensus : Consensus
+        What users are compared with.
+    delta : float
+        Smallest tie threshold.
+    seed : int
+        Seed of everything that is drawn; every user has draws of their own.
+    runtime : Runtime
+        Where these are some of the users only, it knows of the others.
+    """
+
+    votes: Comparisons
+    answers: Answers
+    link: Link
+    consensus: Consensus
+    delta: float
+    seed: int
+    runtime: Runtime
+
+    def expectation(self) -> Expectation:
+        """Return what the consensus expects."""
+        return Expectation.of(self.answers, self.consensus, self.link)
 
 
 class TellingVote(NamedTuple):
@@ -71,51 +142,30 @@ class TellingVote(NamedTuple):
 class TellingVotes(NamedTuple):
     """The same of many users, user after user, by index."""
 
-    user: Integers
-    left: Integers
-    right: Integers
-    outcome: NDArray[np.int64]
-    times: NDArray[np.int64]
+    user: Indices
+    left: Indices
+    right: Indices
+    outcome: Places
+    times: Places
     probability: Floats
 
 
 def find_telling_votes(
-    votes: Comparisons, link: Link, consensus: Floats, most: int = 10
+    votes: Comparisons, link: Link, consensus: Consensus, most: int = 10
 ) -> TellingVotes:
     """Return the votes of every user that the consensus least expected, the least likely first."""
-    ballots = Ballots.of(votes)
-    chance = np.exp(link.log_probabilities(ballots.margin(consensus), consensus[-1]))
-    ballot, said = np.nonzero(ballots.counts)
-    order = np.lexsort((chance[ballot, said], ballots.user[ballot]))
-    user = ballots.user[ballot[order]]
+    answers = Answers.of(votes)
+    chance = np.exp(link.log_probabilities(answers.margin(consensus), consensus.threshold))
+    question, said = np.nonzero(answers.counts)
+    order = np.lexsort((chance[question, said], answers.user[question]))
+    user = answers.user[question[order]]
     place = np.arange(len(user)) - np.searchsorted(user, user)  # among the votes of its user
-    ballot, said = ballot[order][place < most], said[order][place < most]
+    question, said = question[order][place < most], said[order][place < most]
     return TellingVotes(
-        ballots.user[ballot],
-        ballots.left[ballot],
-        ballots.right[ballot],
+        answers.user[question],
+        answers.left[question],
+        answers.right[question],
         1 - said,
-        ballots.counts[ballot, said],
-        chance[ballot, said],
+        answers.counts[question, said],
+        chance[question, said],
     )
-
-
-class Expectation(NamedTuple):
-    """What a consensus expects of every ballot; outcomes in the order left, tie, right."""
-
-    margin: Floats
-    probability: Floats  # (n_ballots, 3)
-    by_margin: Floats  # (n_ballots, 3) slope of an outcome's log-probability in the margin
-    by_threshold: Floats  # (n_ballots, 3) and in the threshold
-
-    @classmethod
-    def of(cls, ballots: Ballots, consensus: Floats, link: Link) -> Self:
-        """Compare ballots with a consensus: a score per item, and the threshold last."""
-        margin, threshold = ballots.margin(consensus), consensus[-1]
-        probability = np.exp(link.log_probabilities(margin, threshold))
-        slopes = [
-            -np.asarray(slope)
-            for outcome in ONE_OF_EACH
-            for slope in link.vote_terms(margin, threshold, *outcome)[1:3]
-        ]
-        return cls(margin, probability, np.stack(slopes[::2], 1), np.stack(slopes[1::2], 1))

@@ -1,4 +1,4 @@
-"""Does it matter? The consensus with and without some users, and how sure its ranks are anyway."""
+"""Whether users change the result: the consensus with and without them, how sure ranks are."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.errors import InvalidVotes
 from isplitlbi.model.links import Link
+from isplitlbi.model.parameters import Consensus
 from isplitlbi.model.ranking import Ranking
-from isplitlbi.solvers import bootstrap_consensus, fit_consensus
-from isplitlbi.typing import Floats
+from isplitlbi.solvers.likelihood import bootstrap_consensus, fit_consensus
+from isplitlbi.typing import Floats, Labels, Mask, Places
 
 N_BOOTSTRAP = 200
 INTERVAL = (0.025, 0.975)
@@ -27,16 +27,16 @@ class Effect:
     when users are drawn anew, with replacement.
     """
 
-    items: NDArray[Any]
+    items: Labels
     left_out: list[Any]
     score_with: Floats
     score_without: Floats
-    rank_with: NDArray[np.int64]
-    rank_without: NDArray[np.int64]
-    rank_low: NDArray[np.int64]
-    rank_high: NDArray[np.int64]
-    tier_with: NDArray[np.int64]
-    tier_without: NDArray[np.int64]
+    rank_with: Places
+    rank_without: Places
+    rank_low: Places
+    rank_high: Places
+    tier_with: Places
+    tier_without: Places
 
     @property
     def most_moved(self) -> int:
@@ -44,10 +44,14 @@ class Effect:
         return int(np.abs(self.rank_without - self.rank_with).max(initial=0))
 
     @property
-    def regrouped(self) -> int:
-        """How many pairs of items share a tier in one of the two rankings only."""
-        together = [tier[:, None] == tier for tier in (self.tier_with, self.tier_without)]
-        return int(np.count_nonzero(together[0] != together[1])) // 2
+    def pairs_joined(self) -> int:
+        """How many pairs of items share a tier only without the users left out."""
+        return _pairs_that_share_a_tier(self.tier_without, but_not=self.tier_with)
+
+    @property
+    def pairs_parted(self) -> int:
+        """How many pairs of items share a tier only with them."""
+        return _pairs_that_share_a_tier(self.tier_with, but_not=self.tier_without)
 
     def sentence(self) -> str:
         """Say whether it matters."""
@@ -55,35 +59,38 @@ class Effect:
         if n == 0:
             return "Nobody was left out, so the consensus stays as it is."
         who = f"Without {n} user{'s' if n > 1 else ''}"
-        moved = int(np.count_nonzero(self.rank_with != self.rank_without))
-        if moved == 0 and self.regrouped == 0:
-            return f"{who} the consensus has the same order and the same tiers."
-        beyond = (self.rank_without < self.rank_low) | (self.rank_without > self.rank_high)
-        beyond &= self.rank_with != self.rank_without
-        tiers = (
-            f"; {self.regrouped} pair{'s' if self.regrouped != 1 else ''} of items "
-            "come to share a tier or cease to"
-            if self.regrouped
-            else ""
+        moved = self.rank_with != self.rank_without
+        tiers = [
+            f"{_pairs(amount)} into {where}"
+            for amount, where in (
+                (self.pairs_joined, "the same tier"),
+                (self.pairs_parted, "different tiers"),
+            )
+            if amount
+        ]
+        if not moved.any():
+            same = "the same order" if tiers else "the same order and the same tiers"
+            return f"{'; '.join([f'{who} the consensus has {same}', *tiers])}."
+        beyond = moved & (
+            (self.rank_without < self.rank_low) | (self.rank_without > self.rank_high)
         )
-        if moved == 0:
-            return f"{who} the consensus has the same order{tiers}."
-        sure = (
-            f"{int(beyond.sum())} of these moves go{'es' if beyond.sum() == 1 else ''} beyond what "
-            "drawing other users would do"
-            if beyond.any()
-            else "no move goes beyond what drawing other users would do"
-        )
-        return (
-            f"{who} {moved} of {len(self.items)} items change their rank, by at most "
-            f"{self.most_moved}{tiers}; {sure}."
-        )
+        n_beyond = int(np.count_nonzero(beyond))
+        parts = [
+            f"{who} {np.count_nonzero(moved)} of {len(self.items)} items change their rank, by at "
+            f"most {self.most_moved}",
+            f"{n_beyond} of these moves go{'es' if n_beyond == 1 else ''} beyond what drawing "
+            "other users would do"
+            if n_beyond
+            else "no move goes beyond what drawing other users would do",
+            *tiers,
+        ]
+        return f"{'; '.join(parts)}."
 
 
 def find_effect(
     votes: Comparisons,
     link: Link,
-    left_out: NDArray[np.bool_],
+    left_out: Mask,
     *,
     delta: float = 1e-3,
     n_bootstrap: int = N_BOOTSTRAP,
@@ -101,18 +108,18 @@ def find_effect(
     others = fit_consensus(votes.subset(kept), link, delta) if left_out.any() else everybody
     if drawn is None:
         drawn = bootstrap_consensus(votes, link, n_bootstrap, seed, delta)
-    ranks = np.stack([_ranks(scores) for scores in drawn[:, :-1]])
+    ranks = np.stack([_ranks(scores) for scores in drawn[:, everybody.vector.scores]])
     low, high = np.quantile(ranks, INTERVAL, axis=0, method="nearest")
-    order = np.argsort(-everybody[:-1], kind="stable")
+    order = np.argsort(-everybody.scores, kind="stable")
     # Only differences of scores matter: the two are put beside each other at the same mean.
-    shift = np.mean(everybody[:-1] - others[:-1])
+    shift = np.mean(everybody.scores - others.scores)
     return Effect(
         votes.items[order],
         votes.users[left_out].tolist(),
-        everybody[:-1][order],
-        (others[:-1] + shift)[order],
-        _ranks(everybody[:-1])[order],
-        _ranks(others[:-1])[order],
+        everybody.scores[order],
+        (others.scores + shift)[order],
+        _ranks(everybody.scores)[order],
+        _ranks(others.scores)[order],
         low.astype(np.int64)[order],
         high.astype(np.int64)[order],
         _tiers(votes, everybody)[order],
@@ -120,16 +127,25 @@ def find_effect(
     )
 
 
-def _ranks(scores: Floats) -> NDArray[np.int64]:
+def _pairs(amount: int) -> str:
+    return "one pair of items moves" if amount == 1 else f"{amount} pairs of items move"
+
+
+def _pairs_that_share_a_tier(tier: Places, *, but_not: Places) -> int:
+    shared = (tier[:, None] == tier) & (but_not[:, None] != but_not)
+    return int(np.count_nonzero(shared)) // 2
+
+
+def _ranks(scores: Floats) -> Places:
     ranks = np.empty(len(scores), dtype=np.int64)
     ranks[np.argsort(-scores, kind="stable")] = np.arange(1, len(scores) + 1)
     return ranks
 
 
-def _tiers(votes: Comparisons, consensus: Floats) -> NDArray[np.int64]:
+def _tiers(votes: Comparisons, consensus: Consensus) -> Places:
     everything = np.ones(votes.n_items, dtype=np.bool_)
     place = np.arange(votes.n_items)
-    ranking = Ranking.of(place, consensus[:-1], float(consensus[-1]), everything)
+    ranking = Ranking.of(place, consensus.scores, consensus.threshold, everything)
     tiers = np.empty(votes.n_items, dtype=np.int64)
     tiers[ranking.items.astype(np.int64)] = ranking.tier
     return tiers

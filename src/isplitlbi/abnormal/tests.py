@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
 from typing import NamedTuple, Self
 
@@ -17,11 +18,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import gamma
 
-from isplitlbi.abnormal.expectation import Ballots, Expectation
+from isplitlbi.abnormal.expectation import Answers, Expectation, Inputs
 from isplitlbi.data.comparisons import Comparisons
-from isplitlbi.model.links import Link
-from isplitlbi.solvers import Share, fit_consensus
-from isplitlbi.typing import Floats, Places
+from isplitlbi.data.layout import Layout
+from isplitlbi.model.parameters import Consensus
+from isplitlbi.solvers.likelihood import fit_consensus
+from isplitlbi.typing import Floats, Mask, Places
 
 # The variance of deviations that the test looks for, in logits; of the slope, relative to it.
 DEVIATION_VARIANCE = 1.0
@@ -46,99 +48,43 @@ MANY_VOTES = 8
 class Flags(NamedTuple):
     """The test of every user."""
 
-    consensus: Floats  # what they were compared with: the consensus of the others who agree
+    consensus: Consensus  # what they were compared with: the consensus of the others who agree
     p_value: Floats  # nan for users without votes
     q_value: Floats  # Benjamini-Hochberg
-    flagged: NDArray[np.bool_]
-    votes_needed: NDArray[np.int64]  # 0 where there are enough votes to be flagged at all
+    flagged: Mask
+    votes_needed: Places  # 0 where there are enough votes to be flagged at all
 
 
 def find_flags(
-    votes: Comparisons,
-    link: Link,
-    consensus: Floats,
-    *,
-    fdr: float = 0.05,
-    seed: int = 0,
-    n_threads: int = 1,
-    delta: float = 1e-3,
-    progress: Callable[[float], None] | None = None,
-    share: Share | None = None,
+    inputs: Inputs, fdr: float = 0.05, progress: Callable[[float], None] | None = None
 ) -> Flags:
     """Test every user, and flag those below a false discovery rate.
 
-    Parameters
-    ----------
-    votes, link
-        The votes, and the link of the model.
-    consensus
-        A first consensus, such as the path's, which abnormal users do not pull much.
-    fdr
-        Expected share of users flagged wrongly among those flagged.
-    seed
-        Seed of the draws; every user has draws of their own.
-    n_threads
-        Threads; the result does not depend on them.
-    delta
-        Smallest tie threshold.
-    progress
-        Called now and then with the share of the work done.
-    share
-        Where these are some of the users only: how to learn of the others.
+    The consensus that is given is a first one, such as the path's, which abnormal users do not pull
+    much. ``progress`` is called now and then with the share of the work done.
     """
     tell = progress or (lambda done: None)
-    share = share or Share.alone(votes)
-    mine = slice(share.first, share.first + votes.n_users)  # among all users
-    ballots = Ballots.of(votes)
-    voted = np.diff(ballots.start) > 0
-    consensus, tests, found = _consensus_of_those_who_agree(
-        votes, ballots, link, consensus, delta, tell, share, n_threads
-    )
-    beyond, drawn = np.zeros((2, votes.n_users), dtype=np.int64)
-    p_value = np.where(voted, 1.0, np.nan)
-    generators: dict[int, np.random.Generator] = {}  # of users who may be drawn for again
-    fate, place = np.random.default_rng(seed).random((2, share.n_users))[:, mine]
-
-    def draw(total: int, user: int) -> None:
-        """Draw up to that many times, or until enough draws were further out than the votes."""
-        rng = generators.pop(user, None) or np.random.default_rng([seed, share.first + user])
-        values = tests.revote(user).draw(total - drawn[user], rng)
-        statistic = float(found[user, 0])
-        # Draws that equal the votes themselves fall on either side by chance: with few votes they
-        # are many, and p-values would not be uniform otherwise.
-        is_tied = np.abs(values - statistic) <= SAME * max(statistic, 1.0)
-        is_beyond = np.where(is_tied, rng.random(len(values)) < fate[user], values > statistic)
-        count = beyond[user] + np.cumsum(is_beyond)
-        if count[-1] >= ENOUGH_BEYOND:  # the last that counts is the one that makes it enough
-            drawn[user] += np.searchsorted(count, ENOUGH_BEYOND) + 1
-            # So many draws or more are needed with a chance of enough / drawn (Besag and Clifford,
-            # 1991); anywhere between this and the next is as good, and makes p-values uniform.
-            p_value[user] = ENOUGH_BEYOND / (drawn[user] + place[user])
-        else:
-            drawn[user] = total
-            p_value[user] = (count[-1] + 1) / (total + 1)
-            generators[user] = rng
-        beyond[user] = min(count[-1], ENOUGH_BEYOND)
-
+    answers, runtime = inputs.answers, inputs.runtime
+    mine = slice(runtime.first, runtime.first + answers.n_users)  # among all users
+    voted = answers.voted
+    consensus, tests, found = _consensus_of_those_who_agree(inputs, tell)
+    draws = _Draws(tests, found, inputs)
     is_clear = _approximate_p(found) < CLEARLY
     going = voted.copy()
     for number, total in enumerate(ROUNDS):
         tell(0.5 + 0.5 * number / len(ROUNDS))
-        _for_each(np.flatnonzero(going).tolist(), partial(draw, total), n_threads)
-        q_value = benjamini_hochberg(share.everybody(p_value))[mine]
-        settled = beyond >= ENOUGH_BEYOND
+        _for_each(np.flatnonzero(going).tolist(), partial(draws.draw, total), runtime.n_threads)
+        q_value = benjamini_hochberg(runtime.everybody(draws.p_value))[mine]
         may_be_flagged = (total >= LEAST_BEFORE_FLAG) | (total >= LEAST_IF_CLEAR) & is_clear
-        settled |= may_be_flagged & (q_value <= fdr)
-        going = voted & ~settled
-        for user in generators.keys() - np.flatnonzero(going).tolist():
-            del generators[user]
+        going = voted & ~(draws.are_enough | may_be_flagged & (q_value <= fdr))
+        draws.forget_all_but(np.flatnonzero(going).tolist())
     tell(1.0)
     flagged = voted & (q_value <= fdr)
-    n_flagged, n_voted = share.total(float(flagged.sum()), float(voted.sum()))
+    n_flagged, n_voted = runtime.total(float(flagged.sum()), float(voted.sum()))
     cut = fdr * max(n_flagged, 1.0) / max(n_voted, 1.0)
-    needed = _votes_needed(ballots, tests.expected.probability, cut)
+    needed = _votes_needed(answers, tests.expected.probability, cut)
     # Chance may break a tie below any cut, but nobody is named by that alone.
-    return Flags(consensus, p_value, q_value, flagged & (needed == 0), needed)
+    return Flags(consensus, draws.p_value, q_value, flagged & (needed == 0), needed)
 
 
 def benjamini_hochberg(p_value: Floats) -> Floats:
@@ -152,36 +98,37 @@ def benjamini_hochberg(p_value: Floats) -> Floats:
 
 
 class _Directions(NamedTuple):
-    """How every user's deviations move the margin, ballot by ballot.
+    """How every user's deviations move the margin, question by question.
 
     The first column is for the consensus margin itself (a sharper or blunter scale), the second
     for a preferred side, and one for every item that the user compared.
     """
 
-    left: Places  # per ballot, the column of its left item
+    left: Places  # per question, the column of its left item
     right: Places
     n_columns: Places  # per user
 
     @classmethod
-    def of(cls, ballots: Ballots, votes: Comparisons) -> Self:
+    def of(cls, answers: Answers, votes: Comparisons) -> Self:
         """Find the columns of all users."""
-        first_slot = votes.slots.start[ballots.user]
-        keys, stride = votes.slots.keys(votes.n_items + 1), np.int64(votes.n_items + 1)
+        vector, slots, _ = Layout.of(votes)
+        first_slot = slots.start[answers.user]
+        keys, stride = slots.keys(vector.width), np.int64(vector.width)
         left, right = (
-            np.searchsorted(keys, ballots.user * stride + item) - first_slot + 2
-            for item in (ballots.left, ballots.right)
+            np.searchsorted(keys, answers.user * stride + item) - first_slot + 2
+            for item in (answers.left, answers.right)
         )
-        # Without the threshold, with scale and side.
-        return cls(left, right, np.diff(votes.slots.start) + 1)
+        # A user's items without the traits, with scale and side.
+        return cls(left, right, slots.sizes - len(vector.traits) + 2)
 
-    def of_user(self, user: int, ballots: slice, margin: Floats) -> Floats:
-        """Form the directions of one user: (n_ballots, n_columns)."""
+    def of_user(self, user: int, questions: slice, margin: Floats) -> Floats:
+        """Form the directions of one user: (n_questions, n_columns)."""
         direction = np.zeros((len(margin), self.n_columns[user]))
         rows = np.arange(len(direction))
         direction[:, 0] = margin
         direction[:, 1] = 1.0
-        direction[rows, self.left[ballots]] = 1.0
-        direction[rows, self.right[ballots]] = -1.0
+        direction[rows, self.left[questions]] = 1.0
+        direction[rows, self.right[questions]] = -1.0
         return direction
 
 
@@ -200,29 +147,29 @@ class _Tests(NamedTuple):
     needed, and not kept.
     """
 
-    ballots: Ballots
+    answers: Answers
     expected: Expectation
     directions: _Directions
-    scores: list[Floats]  # per ballot: by margin, by threshold
-    information: list[Floats]  # per ballot: of the margin, mixed, of the threshold
+    scores: list[Floats]  # per question: by margin, by threshold
+    information: list[Floats]  # per question: of the margin, mixed, of the threshold
 
     @classmethod
-    def of(cls, ballots: Ballots, expected: Expectation, directions: _Directions) -> Self:
-        """Prepare what takes one number per ballot."""
-        weight, foreseen = ballots.weight, ballots.n_votes[:, None] * expected.probability
+    def of(cls, answers: Answers, expected: Expectation, directions: _Directions) -> Self:
+        """Prepare what takes one number per question."""
+        weight, foreseen = answers.weight, answers.n_votes[:, None] * expected.probability
         by_margin, by_threshold = expected.by_margin, expected.by_threshold
-        scores = [weight * np.sum(ballots.counts * by, axis=1) for by in (by_margin, by_threshold)]
+        scores = [weight * np.sum(answers.counts * by, axis=1) for by in (by_margin, by_threshold)]
         information = [
             weight**2 * np.sum(foreseen * one * other, axis=1)
             for one, other in (
                 (by_margin, by_margin), (by_margin, by_threshold), (by_threshold, by_threshold),
             )
         ]  # fmt: skip
-        return cls(ballots, expected, directions, scores, information)
+        return cls(answers, expected, directions, scores, information)
 
     def found(self, n_threads: int) -> Floats:
         """Return the test of every user: (n_users, 3)."""
-        users = range(len(self.ballots.start) - 1)
+        users = range(self.answers.n_users)
         tests = np.empty((len(users), len(_Test._fields)))
 
         def test(user: int) -> None:
@@ -247,20 +194,20 @@ class _Tests(NamedTuple):
         """Prepare to let the consensus vote on the same pairs."""
         mine, direction, matrix = self._form(user)
         whiten = np.linalg.inv(np.linalg.cholesky(matrix))
-        weight = self.ballots.weight[mine, None]
+        weight = self.answers.weight[mine, None]
         by_margin, by_threshold = (
             (weight * slope[mine])[:, :, None]
             for slope in (self.expected.by_margin, self.expected.by_threshold)
         )
         push = by_margin * (direction @ whiten[:, :-1].T)[:, None]
         push += by_threshold * whiten[:, -1]
-        n_votes = self.ballots.n_votes[mine]
+        n_votes = self.answers.n_votes[mine]
         # Single precision is enough to count, and twice as fast.
         return _Revote(n_votes, self.expected.probability[mine], push.astype(np.float32))
 
     def _form(self, user: int) -> tuple[slice, Floats, Floats]:
-        """Return a user's ballots, directions, and the matrix whose inverse is in the statistic."""
-        mine = slice(*self.ballots.start[user : user + 2])
+        """Return a user's questions, directions, and the matrix that the statistic inverts."""
+        mine = self.answers.of_user(user)
         direction = self.directions.of_user(user, mine, self.expected.margin[mine])
         of_margin, mixed, of_threshold = (each[mine] for each in self.information)
         matrix = np.empty((direction.shape[1] + 1, direction.shape[1] + 1))
@@ -274,9 +221,9 @@ class _Tests(NamedTuple):
 class _Revote(NamedTuple):
     """The consensus in the place of one user."""
 
-    n_votes: NDArray[np.int64]  # per ballot
-    probability: Floats  # (n_ballots, 3)
-    push: NDArray[np.float32]  # (n_ballots, 3, n_directions) of one vote, on the whitened score
+    n_votes: Places  # per question
+    probability: Floats  # (n_questions, 3)
+    push: NDArray[np.float32]  # (n_questions, 3, n_directions) of one vote, on the whitened score
 
     def draw(self, n_draws: int, rng: np.random.Generator) -> NDArray[np.float32]:
         """Vote so often; return the statistics of those votes."""
@@ -291,11 +238,57 @@ class _Revote(NamedTuple):
             luck = rng.random((some, len(single)), dtype=np.float32)
             whitened = left.sum(axis=0) + (luck > chance[:, 0]) @ (tie - left)
             whitened += (luck > chance[:, 1]) @ (right - tie)
-            for ballot in np.flatnonzero(many):
-                counts = rng.multinomial(self.n_votes[ballot], self.probability[ballot], some)
-                whitened += counts.astype(np.float32) @ self.push[ballot]
+            for question in np.flatnonzero(many):
+                counts = rng.multinomial(self.n_votes[question], self.probability[question], some)
+                whitened += counts.astype(np.float32) @ self.push[question]
             found.append(np.einsum("ij,ij->i", whitened, whitened))
         return np.concatenate(found)
+
+
+class _Draws:
+    """What draws have shown so far of every user."""
+
+    def __init__(self, tests: _Tests, found: Floats, inputs: Inputs) -> None:
+        first, n_users = inputs.runtime.first, inputs.answers.n_users
+        self.tests, self.statistic = tests, found[:, 0]
+        self.seed, self.first = inputs.seed, first
+        self.p_value = np.where(inputs.answers.voted, 1.0, np.nan)
+        self.beyond, self.drawn = np.zeros((2, n_users), dtype=np.int64)
+        self.generators: dict[int, np.random.Generator] = {}  # of users who may be drawn for again
+        numbers = np.random.default_rng(inputs.seed).random((2, inputs.runtime.n_users))
+        self.fate, self.place = numbers[:, first : first + n_users]
+
+    @property
+    def are_enough(self) -> Mask:
+        """For which users enough draws were further out than their votes."""
+        return self.beyond >= ENOUGH_BEYOND
+
+    def draw(self, total: int, user: int) -> None:
+        """Draw up to that many times, or until enough draws were further out than the votes."""
+        seed = [self.seed, self.first + user]
+        rng = self.generators.pop(user, None) or np.random.default_rng(seed)
+        values = self.tests.revote(user).draw(total - self.drawn[user], rng)
+        statistic = float(self.statistic[user])
+        # Draws that equal the votes themselves fall on either side by chance: with few votes they
+        # are many, and p-values would not be uniform otherwise.
+        is_tied = np.abs(values - statistic) <= SAME * max(statistic, 1.0)
+        by_chance = rng.random(len(values)) < self.fate[user]
+        count = self.beyond[user] + np.cumsum(np.where(is_tied, by_chance, values > statistic))
+        if count[-1] >= ENOUGH_BEYOND:  # the last that counts is the one that makes it enough
+            self.drawn[user] += np.searchsorted(count, ENOUGH_BEYOND) + 1
+            # So many draws or more are needed with a chance of enough / drawn (Besag and Clifford,
+            # 1991); anywhere between this and the next is as good, and makes p-values uniform.
+            self.p_value[user] = ENOUGH_BEYOND / (self.drawn[user] + self.place[user])
+        else:
+            self.drawn[user] = total
+            self.p_value[user] = (count[-1] + 1) / (total + 1)
+            self.generators[user] = rng
+        self.beyond[user] = min(count[-1], ENOUGH_BEYOND)
+
+    def forget_all_but(self, users: Iterable[int]) -> None:
+        """Forget the generators of users who are settled."""
+        for user in self.generators.keys() - set(users):
+            del self.generators[user]
 
 
 def _for_each(users: Iterable[int], work: Callable[[int], None], n_threads: int) -> None:
@@ -321,56 +314,60 @@ def _approximate_p(tests: Floats) -> Floats:
 
 
 def _consensus_of_those_who_agree(
-    votes: Comparisons,
-    ballots: Ballots,
-    link: Link,
-    consensus: Floats,
-    delta: float,
-    tell: Callable[[float], None],
-    share: Share,
-    n_threads: int,
-) -> tuple[Floats, _Tests, Floats]:
+    inputs: Inputs, tell: Callable[[float], None]
+) -> tuple[Consensus, _Tests, Floats]:
     """Fit the consensus without those who are clearly outside it, until they stay the same.
 
     At least half of the users make the consensus, those who agree best. Returns it with everybody's
     tests against it, and what they found.
     """
-    voted = np.diff(ballots.start) > 0
-    directions = _Directions.of(ballots, votes)
-    spread = float(np.var(consensus[:-1]))
-    inside = np.zeros(share.n_users, dtype=np.bool_)
+    votes, answers, runtime = inputs.votes, inputs.answers, inputs.runtime
+    directions = _Directions.of(answers, votes)
+    variance = max(float(np.var(inputs.consensus.scores)), 1.0)
+    inside = np.zeros(runtime.n_users, dtype=np.bool_)
     for refits in range(MOST_REFITS + 1):
         tell(0.5 * refits / (MOST_REFITS + 1))
-        tests = _Tests.of(ballots, Expectation.of(ballots, consensus, link), directions)
-        found = tests.found(n_threads)
-        p_value = share.everybody(np.where(voted, _approximate_p(found), -1.0))
+        tests = _Tests.of(answers, inputs.expectation(), directions)
+        found = tests.found(runtime.n_threads)
+        p_value = runtime.everybody(np.where(answers.voted, _approximate_p(found), -1.0))
         median = float(np.median(p_value[p_value >= 0.0]))
         before, inside = inside, p_value >= min(OUTSIDE, median)
         if refits == MOST_REFITS or np.array_equal(before, inside):
             break
-        theirs = votes.subset(inside[share.first + votes.user])
-        refit = fit_consensus(theirs, link, delta, max(spread, 1.0), share.exchange)
-        # What they never compared stays where it was, beside what they did.
-        (seen,) = share.total(
-            np.bincount(np.append(theirs.left, theirs.right), minlength=votes.n_items)
-        )
-        unseen = seen == 0
-        if unseen.any():
-            shift = np.mean(refit[:-1][~unseen] - consensus[:-1][~unseen])
-            refit[:-1][unseen] = consensus[:-1][unseen] + shift
-        consensus = refit
-    return consensus, tests, found
+        theirs = votes.subset(inside[runtime.first + votes.user])
+        consensus = _refitted(theirs, inputs, variance)
+        inputs = replace(inputs, consensus=consensus)
+    return inputs.consensus, tests, found
 
 
-def _votes_needed(ballots: Ballots, probability: Floats, cut: float) -> NDArray[np.int64]:
+def _refitted(theirs: Comparisons, inputs: Inputs, variance: float) -> Consensus:
+    """Fit a consensus to some votes.
+
+    What they never compared stays where it was, beside what they did.
+    """
+    before, runtime = inputs.consensus, inputs.runtime
+    refit = fit_consensus(theirs, inputs.link, inputs.delta, variance, runtime)
+    (seen,) = runtime.total(
+        np.bincount(np.append(theirs.left, theirs.right), minlength=theirs.n_items)
+    )
+    unseen = seen == 0
+    if not unseen.any():
+        return refit
+    values = refit.values.copy()
+    shift = np.mean(refit.scores[~unseen] - before.scores[~unseen])
+    values[refit.vector.scores][unseen] = before.scores[unseen] + shift
+    return Consensus(refit.vector, values)
+
+
+def _votes_needed(answers: Answers, probability: Floats, cut: float) -> Places:
     """Return how many votes like theirs users need to be flagged at all; 0 where they have them.
 
     However a user votes, those votes have some probability under the consensus; the p-value is at
     least the smallest.
     """
-    n_votes = ballots.n_votes.astype(np.float64)
+    n_votes = answers.n_votes.astype(np.float64)
     surprise = np.asarray(-np.log(probability.min(axis=1)), dtype=np.float64)
-    most, votes = ballots.sum_by_user(n_votes * surprise), ballots.sum_by_user(n_votes)
+    most, votes = answers.sum_by_user(n_votes * surprise), answers.sum_by_user(n_votes)
     enough = (most >= -np.log(cut)) | (votes == 0)
     needed = -np.log(cut) * votes / np.where(enough, 1.0, most)
     return np.where(enough, 0, np.ceil(needed)).astype(np.int64)

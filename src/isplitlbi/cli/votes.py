@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 
     import polars as pl
 
+    from isplitlbi.data.comparisons import Comparisons
+    from isplitlbi.data.readers import Parts
     from isplitlbi.estimators.isplitlbi import ISplitLBI
     from isplitlbi.evaluation.simulate import Study
 
@@ -141,7 +143,7 @@ def fit(
         snapshots=unfinished.snapshots, n_jobs=threads, random_state=seed,
         **_one_or_several(nu=nu, kappa=kappa),
     )  # fmt: skip
-    given = None if cluster is None else votes.parts()
+    given: Comparisons | Parts | None = None if cluster is None else votes.parts()
     if given is None:
         given = votes.read(quiet=quiet).votes
     begun = perf_counter()

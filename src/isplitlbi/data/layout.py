@@ -32,7 +32,7 @@ PACKED_BITS = 63  # what a user, a pair and an outcome may take together to be s
 # A table of all (user, item) finds a slot at once; it may be this many times as long as the votes.
 TABLE_PER_VOTE = 16
 
-THRESHOLD = "threshold"
+TASTE, THRESHOLD = "taste", "threshold"
 
 
 class Sees(IntEnum):
@@ -170,7 +170,13 @@ class Layout(NamedTuple):
         key = (*traits, sees)
         if key not in known:
             known[key] = _lay_out(votes, traits, sees)
-        return known[key]
+        found: Layout = known[key]
+        return found
+
+    @property
+    def terms(self) -> tuple[str, ...]:
+        """The names of what users differ in: taste first, the traits, the threshold last."""
+        return (TASTE, *self.vector.traits)
 
     @property
     def n_users(self) -> int:
@@ -187,7 +193,8 @@ class Layout(NamedTuple):
         return np.bincount(self.edges.owner, values, self.n_users)
 
 
-_LAYOUTS: WeakKeyDictionary[Comparisons, dict[Any, Layout]] = WeakKeyDictionary()
+# What was found of votes, for as long as there are these votes.
+_LAYOUTS: WeakKeyDictionary[Comparisons, dict[Any, Any]] = WeakKeyDictionary()
 
 
 # --- votes that are alike --------------------------------------------------------------------
@@ -202,6 +209,7 @@ class Tally(NamedTuple):
     first_wins: Floats  # numbers of votes, or sums of weights
     ties: Floats
     second_wins: Floats
+    weight: Floats | None = None  # of one vote, where votes of other weights are kept apart
 
     @property
     def counts(self) -> tuple[Floats, Floats, Floats]:
@@ -218,16 +226,24 @@ def tally(
     votes: Comparisons,
     *,
     by_user: bool = False,
+    by_weight: bool = False,
     sees: Sees = Sees.PAIR,
     weighted: bool = True,
 ) -> Tally:
     """Count the outcomes of every pair, of all users together or of each.
 
-    Neither the order of the rows matters nor, unless it is seen, which item was on the left.
+    Neither the order of the rows matters nor, unless it is seen, which item was on the left. By
+    weight, votes of other weights are kept apart, and counted instead of weighed.
     """
     weight = votes.weight if weighted else None
     n_items, n_users = votes.n_items, votes.n_users if by_user else 1
     first, second, said = _oriented(votes, sees)
+    user = votes.user if by_user else np.zeros(len(votes), dtype=np.int32)
+    if by_weight and weight is not None:
+        (user, first, second, weight), counts = _counted_rows(
+            (user, first, second, weight), said, None
+        )
+        return Tally(user, first, second, *counts, weight)
     # All in one number: sorting numbers is far faster than sorting rows by them.
     stride = _power_of_2(n_items)
     if (4 * n_users * stride * stride).bit_length() <= PACKED_BITS:
@@ -240,8 +256,7 @@ def tally(
         first = pairs & (stride - 1)
         pairs >>= stride.bit_length() - 1
         return Tally(pairs, first, second, *counts)
-    columns = (votes.user, first, second) if by_user else (0 * votes.user, first, second)
-    (user, first, second), counts = _counted_rows(columns, said, weight)
+    (user, first, second), counts = _counted_rows((user, first, second), said, weight)
     return Tally(user, first, second, *counts)
 
 
@@ -301,33 +316,45 @@ def _counts_of(is_first: NDArray[np.bool_], said: Places, weight: Floats | None)
 
 
 def _lay_out(votes: Comparisons, traits: Sequence[Trait], sees: Sees) -> Layout:
-    """Collapse votes to edges between slots: those of the whole, or else all that they need."""
-    names = tuple(trait.name for trait in traits)
-    vector = Vector(votes.n_items, (*names, THRESHOLD))
-    stride, whole = _power_of_2(vector.width), votes.whole
+    """Collapse votes to edges between slots."""
+    vector = Vector(votes.n_items, (*(trait.name for trait in traits), THRESHOLD))
+    stride = _power_of_2(vector.width)
     if sees < Sees.VOTE:
-        found, columns = tally(votes, by_user=True, sees=sees), np.empty((0, 0))
+        found = tally(votes, by_user=True, sees=sees)
+        columns = _columns(traits, Shown(found.first, found.second), len(found.first))
     else:
         found, columns = _apart(votes, traits)
-    user, first, second, *counts = found
-    of_user = user.astype(np.int64) * stride
-    keys = (of_user + first, of_user + second)
-    if whole is None:
-        known = _slot_keys(vector, votes.n_users, stride, *keys)
-        coordinate = (known & (stride - 1)).astype(np.int32)
-        ends = np.flatnonzero(coordinate == vector.threshold) + 1
-        slots = Slots.of(np.append(0, ends), coordinate, vector)
-    else:
-        slots = Layout.of(whole, traits).slots
-        known = slots.keys(stride)
-    first_slot, second_slot = _find(known, votes.n_users * stride, *keys)
-    start = np.searchsorted(first_slot, slots.start.astype(np.int32))
-    if sees < Sees.VOTE:
-        columns = _columns(traits, Shown(first, second), len(first))
-    edges = Edges(start, first_slot, second_slot, *counts, columns)
-    for array in (slots.start, slots.coordinate, slots.threshold, *edges):
+    of_user = found.user.astype(np.int64) * stride
+    slots = _slots(votes, vector)
+    first, second = _find(
+        slots.keys(stride), votes.n_users * stride, of_user + found.first, of_user + found.second
+    )
+    start = np.searchsorted(first, slots.start.astype(np.int32))
+    edges = Edges(start, first, second, *found.counts, columns)
+    for array in edges:
         array.setflags(write=False)
     return Layout(vector, slots, edges)
+
+
+def _slots(votes: Comparisons, vector: Vector) -> Slots:
+    """Return all slots that the votes need, or those of the whole where they are a part."""
+    if votes.whole is not None:
+        return _slots(votes.whole, vector)
+    known = _LAYOUTS.setdefault(votes, {})
+    if vector not in known:
+        stride = _power_of_2(vector.width)
+        of_user = votes.user * np.int64(stride)
+        keys = _slot_keys(
+            vector, votes.n_users, stride, of_user + votes.left, of_user + votes.right
+        )
+        coordinate = (keys & (stride - 1)).astype(np.int32)
+        ends = np.flatnonzero(coordinate == vector.threshold) + 1
+        slots = Slots.of(np.append(0, ends), coordinate, vector)
+        for array in (slots.start, slots.coordinate, slots.threshold):
+            array.setflags(write=False)
+        known[vector] = slots
+    found: Slots = known[vector]
+    return found
 
 
 def _apart(votes: Comparisons, traits: Sequence[Trait]) -> tuple[Tally, Floats]:

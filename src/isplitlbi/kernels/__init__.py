@@ -48,6 +48,15 @@ class Problem(NamedTuple):
         return cls(link, layout.slots, layout.edges, has_ties, delta)
 
 
+class Flow(NamedTuple):
+    """What moves along a path."""
+
+    consensus: Floats  # c in Eq. 5
+    deviation: Floats  # (n_slots,) what a user adds to the consensus: P
+    dual: Floats  # (n_slots,) Z in Eq. 9
+    sparse: Floats  # (n_slots,) Gamma = kappa * shrink(Z)
+
+
 class Anchor(NamedTuple):
     """What a solution is held to: the state that a step of the implicit scheme starts from.
 
@@ -62,15 +71,16 @@ class Anchor(NamedTuple):
     nu: float
     kappa: float
     damping: float  # 1 / (kappa * step) on the path
-    moves: bool = True  # whether the consensus may move
-    on_thresholds: float = 1.0  # how strongly users' thresholds are held, beside their scores
+    moves: bool  # whether the consensus may move
+    holds: Floats  # (n_terms,) how strongly each term is held: 1 on the path
 
     @classmethod
-    def of_step(
-        cls, consensus: Floats, deviation: Floats, dual: Floats, step: float, nu: float, kappa: float
-    ) -> Self:
-        """Return what a step of the path is held to."""
-        return cls(consensus, deviation, dual, step, nu, kappa, 1.0 / (kappa * step))
+    def of_step(cls, flow: Flow, step: float, dynamics: tuple[float, float], n_holds: int) -> Self:
+        """Return what a step of the path is held to, given nu and kappa."""
+        nu, kappa = dynamics
+        consensus, deviation, dual, _ = flow
+        damping, holds = 1.0 / (kappa * step), np.ones(n_holds)
+        return cls(consensus, deviation, dual, step, nu, kappa, damping, True, holds)
 
     @classmethod
     def ridge(
@@ -78,17 +88,15 @@ class Anchor(NamedTuple):
         consensus: Floats,
         n_slots: int,
         variance: float,
+        holds: Floats,
         *,
         damping: float = 0.0,
-        moves: bool = True,
-        on_thresholds: float = 1.0,
+        moves: bool = False,
     ) -> Self:
         """Hold deviations around zero by that variance: a step so short that nobody leaves."""
         nothing = np.zeros(n_slots)
         step = SHORT_STEP * variance
-        return cls(
-            consensus, nothing, nothing, step, variance, 1.0, damping, moves, on_thresholds
-        )
+        return cls(consensus, nothing, nothing, step, variance, 1.0, damping, moves, holds)
 
 
 SHORT_STEP = 1e-6  # of nu: W stays inside the unit ball for deviations up to its inverse
@@ -123,15 +131,6 @@ class System(NamedTuple):
         return cls(
             residual, inverse, coupling, pushed, bend, curvature, free, direction, product, solution
         )
-
-
-class Flow(NamedTuple):
-    """What moves along a path."""
-
-    consensus: Floats  # c in Eq. 5
-    deviation: Floats  # (n_slots,) what a user adds to the consensus: P
-    dual: Floats  # (n_slots,) Z in Eq. 9
-    sparse: Floats  # (n_slots,) Gamma = kappa * shrink(Z)
 
 
 class Gradient(NamedTuple):

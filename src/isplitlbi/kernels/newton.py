@@ -19,14 +19,14 @@ import numpy as np
 from isplitlbi.kernels import Anchor, Problem, System, Users
 from isplitlbi.typing import Floats
 
-# The loops that the method is made of: here only for those who read it and check its types.
-assemble: Callable[..., float]
-eliminate_users: Callable[..., None]
-curvature_product: Callable[..., float]
-conjugate_update: Callable[..., float]
-move_users: Callable[..., None]
-squares: Callable[..., tuple[float, float]]
-is_free: Callable[..., Any]
+
+def _unbound(*_arguments: Any) -> Any:
+    raise NotImplementedError("this stands for a loop, which `bound` puts in its place")
+
+
+# The loops that the method is made of, by their names in `numpy_loops` and `numba_loops`.
+assemble = eliminate_users = curvature_product = conjugate_update = _unbound
+move_users = squares = is_free = _unbound
 
 # How hard one step of the implicit scheme is worked at. The residual of a Newton system: late on
 # the path the consensus moves by the small difference of what its users pull, so that a rougher
@@ -145,9 +145,7 @@ def newton_direction(
             return solution, slope, n_steps
 
         direction = momentum * direction + preconditioned
-        along = multiply(
-            work, anchor, system, preconditioned, direction, momentum, of_users
-        )
+        along = multiply(work, anchor, system, preconditioned, direction, momentum, of_users)
         product = (of_users + anchor.damping * direction) * free
         along += np.sum(direction * product)
         length = size / along

@@ -266,7 +266,8 @@ def assemble(problem, users, anchor, consensus, own, system, gradient, diagonal)
     most = most_slots(slots, begin, end)
     total, slope, bent = np.empty(most), np.empty(most), np.empty(most)
     chunk = np.empty(10 * int(CHUNK))
-    common, held = index(slots.common_threshold), anchor.on_thresholds
+    common, n_columns = index(slots.common_threshold), index(problem.edges.columns.shape[0])
+    held = np.empty(most)
     value = 0.0
     for user in range(begin, end):
         first_slot, last = index(slots.start[user]), index(slots.threshold[user])
@@ -274,20 +275,21 @@ def assemble(problem, users, anchor, consensus, own, system, gradient, diagonal)
         for k in range(at):
             total[k] = consensus[index(slots.coordinate[first_slot + k])] + own[first_slot + k]
         total[at] = own[last]
+        fill_held(anchor, at - n_columns, at, held)
         value += evaluate_votes(problem, user, total, system, slope, bent, chunk)
 
         # From here on, what the deviations themselves cost; a threshold's is from the consensus's.
         own[last] -= consensus[common]
         square, deviation_square, moved_square = 0.0, 0.0, 0.0
-        for slot in range(first_slot, last + ONE):
+        for k in range(at + ONE):
+            slot = first_slot + k
             deviation = own[slot]
             w = anchor.dual[slot] + (step / nu) * deviation
             moved = deviation - anchor.deviation[slot]
             system.pushed[slot] = w
             square += w * w
-            weight = held if slot == last else 1.0
-            deviation_square += weight * deviation * deviation
-            moved_square += weight * moved * moved
+            deviation_square += held[k] * deviation * deviation
+            moved_square += held[k] * moved * moved
         norm = math.sqrt(square)
         value += 0.5 * damping * moved_square + 0.5 * deviation_square / nu
         factor, second = 1.0, 0.0
@@ -303,11 +305,8 @@ def assemble(problem, users, anchor, consensus, own, system, gradient, diagonal)
             w = system.pushed[slot]
             pull = (factor * w - anchor.dual[slot]) * per_step
             pull += damping * (own[slot] - anchor.deviation[slot])
-            stiffness = damping + first - second * w * w
-            if k == at:
-                pull *= held
-                stiffness *= held
-            system.residual[slot] = -(slope[k] + pull)
+            stiffness = held[k] * (damping + first - second * w * w)
+            system.residual[slot] = -(slope[k] + held[k] * pull)
             system.inverse[slot] = 1.0 / (bent[k] + stiffness)
             system.coupling[slot] = bent[k]
         for k in range(at):
@@ -317,7 +316,7 @@ def assemble(problem, users, anchor, consensus, own, system, gradient, diagonal)
         # A threshold's own coordinate takes the votes; the consensus meets it through the pull.
         own[last] = total[at]
         gradient[common] += system.residual[last] + slope[at]
-        stiffness = held * (damping + first - second * system.pushed[last] ** 2)
+        stiffness = held[at] * (damping + first - second * system.pushed[last] ** 2)
         diagonal[common] += stiffness
         system.coupling[last] = -stiffness
     return value
@@ -345,20 +344,19 @@ def eliminate_users(problem, users, own, system, eliminated):
 
 
 @loop
-def curvature_product(
-    problem, users, anchor, system, preconditioned, direction, momentum, product
-):
+def curvature_product(problem, users, anchor, system, preconditioned, direction, momentum, product):
     slots, edges, begin, end = problem.slots, problem.edges, users[0], users[1]
     product[:] = 0.0
     n_columns = index(edges.columns.shape[0])
     most = most_slots(slots, begin, end)
-    total, bent = np.empty(most), np.empty(most)
+    total, bent, held = np.empty(most), np.empty(most), np.empty(most)
     mm, mt, tt = system.curvature[0], system.curvature[1], system.curvature[2]
     common, along_product = index(slots.common_threshold), 0.0
     for user in range(begin, end):
         first_slot, last = index(slots.start[user]), index(slots.threshold[user])
         at = last - first_slot
         trait = at - n_columns
+        fill_held(anchor, trait, at, held)
         for k in range(at + ONE):
             slot = first_slot + k
             coordinate = index(slots.coordinate[slot])
@@ -386,7 +384,7 @@ def curvature_product(
             slot = first_slot + k
             product[index(slots.coordinate[slot])] += bent[k]
             d = system.direction[slot]
-            own_product = bent[k] + stiffness * d
+            own_product = bent[k] + held[k] * stiffness * d
             system.product[slot] = own_product
             along_product += d * own_product
         if system.bend[user, 1] != 0.0:  # out of the consensus
@@ -398,7 +396,7 @@ def curvature_product(
                 system.product[slot] -= push * system.pushed[slot]
                 along_product -= push * system.pushed[slot] * system.direction[slot]
         pull = stiffness * (threshold - direction[common]) - push * system.pushed[last]
-        pull *= anchor.on_thresholds
+        pull *= held[at]
         product[common] -= pull
         if system.free[user]:
             system.product[last] = by_thresholds + pull
@@ -475,6 +473,15 @@ def squares(slots, users, one, other):
 @loop
 def is_free(threshold, downhill, delta):
     return downhill > 0.0 or (threshold > 1.01 * delta and threshold + downhill > delta)
+
+
+@loop
+def fill_held(anchor, trait, at, held):
+    """Fill how strongly the slots of one user are held: scores, traits, the threshold."""
+    for k in range(trait):
+        held[k] = anchor.holds[0]
+    for k in range(trait, at + ONE):
+        held[k] = anchor.holds[k - trait + ONE]
 
 
 @loop

@@ -38,7 +38,9 @@ class _Block:
         n_edges = np.diff(edges.start[begin : end + 1])
         self.threshold = np.repeat(self.thresholds, n_edges)
         # The traits in the margin stand right before the threshold.
-        self.traits: Places = self.threshold - len(self.columns) + np.arange(len(self.columns))[:, None]
+        self.traits: Places = (
+            self.threshold - len(self.columns) + np.arange(len(self.columns))[:, None]
+        )
 
     def margin(self, total: Floats) -> Floats:
         """Return the margin of every edge."""
@@ -66,6 +68,13 @@ class _Block:
         for column, trait in zip(self.columns, self.traits, strict=True):
             of_slots += np.bincount(trait, column * column * by_margin, self.n_slots)
         return np.asarray(of_slots)
+
+    def held(self, anchor: Anchor) -> Floats:
+        """Return how strongly every slot is held."""
+        held = np.full(self.n_slots, anchor.holds[0])
+        for back, hold in enumerate(anchor.holds[:0:-1]):  # the threshold, and before it the traits
+            held[self.thresholds - back] = hold
+        return held
 
     def sum_by_user(self, values: Floats) -> Floats:
         """Add up numbers per slot."""
@@ -228,8 +237,7 @@ def assemble(
     step, nu, kappa, damping = anchor.step, anchor.nu, anchor.kappa, anchor.damping
     a = kappa * step / nu
     w = anchor.dual[part] + (step / nu) * deviation
-    held = np.ones(block.n_slots)  # how strongly each slot is held
-    held[thresholds] = anchor.on_thresholds
+    held = block.held(anchor)
     system.pushed[part] = w
     norm = np.sqrt(block.sum_by_user(w * w))
     out, safe = norm > 1.0, np.maximum(norm, 1.0)
@@ -320,7 +328,7 @@ def curvature_product(
     along = block.sum_by_user(w * deviation)
     pull = (anchor.damping + np.repeat(bend[:, 0], block.sizes)) * deviation
     pull -= np.repeat(bend[:, 1] * along, block.sizes) * w
-    pull[thresholds] *= anchor.on_thresholds
+    pull *= block.held(anchor)
     own_product = of_loss + pull
     own_product[thresholds] *= system.free[slice(*users)]
     system.product[part] = own_product
@@ -341,9 +349,7 @@ def conjugate_update(
     system.solution[part] += length * system.direction[part]
     system.residual[part] -= length * system.product[part]
     scaled = system.residual[part] * system.inverse[part]
-    coupled[:] = np.bincount(
-        slots.coordinate[part], system.coupling[part] * scaled, len(coupled)
-    )
+    coupled[:] = np.bincount(slots.coordinate[part], system.coupling[part] * scaled, len(coupled))
     return float(system.residual[part] @ scaled)
 
 

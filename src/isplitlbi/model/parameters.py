@@ -80,9 +80,11 @@ class Parameters:
         """Return a user's tie threshold."""
         return self.of_user(user).threshold
 
-    def thresholds(self) -> Floats:
-        """Return every user's tie threshold."""
-        return np.asarray(self.common.threshold + self.deviation[self.slots.threshold])
+    def all_of(self, trait: str) -> Floats:
+        """Return a trait, such as the threshold, of every user."""
+        place = self.vector.place(trait)
+        back = self.vector.threshold - place  # a user's slots end as the vector does
+        return np.asarray(self.consensus[place] + self.deviation[self.slots.threshold - back])
 
     def compared_by(self, user: int) -> Mask:
         """Say which items a user has compared at least once."""

@@ -116,10 +116,6 @@ class Stored:
         taken: Floats = self._arrays[name][row]
         return taken
 
-    def forget(self) -> None:
-        """Free the memory."""
-        self._arrays = {}
-
 
 class Workforce(Protocol):
     """All machines that hold the votes of a fit: they do jobs, one after another or side by side."""

@@ -47,16 +47,16 @@ class Blocks:
         """Add up numbers and vectors of all blocks here over all machines."""
         return self._runtime.total(*parts)
 
-    def run(self, work: Callable[[int, int, int], Any]) -> list[Any]:
-        """Call ``work(block, begin, end)`` for every block; return the results in order."""
+    def run(self, work: Callable[[int, tuple[int, int]], Any]) -> list[Any]:
+        """Call ``work(block, users)`` for every block; return the results in order."""
         if self._pool is None:
-            return [work(block, *users) for block, users in enumerate(self.ranges)]
+            return [work(block, users) for block, users in enumerate(self.ranges)]
         results: list[Any] = [None] * len(self.ranges)
         left = iter(list(enumerate(self.ranges)))  # each thread takes the next one
 
         def take() -> None:
             for block, users in left:
-                results[block] = work(block, *users)
+                results[block] = work(block, users)
 
         others = [self._pool.submit(take) for _ in range(self._n_others)]
         take()

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
-from isplitlbi.data.comparisons import Comparisons, Edges
+from isplitlbi.data.layout import Layout
+from isplitlbi.errors import InvalidSetting
+from isplitlbi.kernels import Gradient, Problem
 from isplitlbi.model.links import Link
-from isplitlbi.solvers.driver import Dynamics, Machine
+from isplitlbi.runtime.base import Runtime
+from isplitlbi.solvers.settings import Dynamics
 from isplitlbi.solvers.state import State
 from isplitlbi.typing import Floats
 
@@ -39,42 +43,44 @@ class Explicit:
     def __post_init__(self) -> None:
         """Refuse settings that make no step."""
         if not 0.0 < self.step_scale <= 8.0:
-            raise ValueError(f"step_scale is {self.step_scale}; it must lie in (0, 8].")
+            raise InvalidSetting(f"step_scale is {self.step_scale}; it must lie in (0, 8].")
         if self.projection not in ("joint", "separate"):
-            raise ValueError(f"projection {self.projection!r} is not one of joint, separate.")
+            raise InvalidSetting(f"projection {self.projection!r} is not one of joint, separate.")
         if self.max_steps < 1:
-            raise ValueError(f"max_steps is {self.max_steps}; it must be at least 1.")
+            raise InvalidSetting(f"max_steps is {self.max_steps}; it must be at least 1.")
 
     def rough(self) -> Explicit:
         """Return settings for paths that only score held-out votes: the same."""
         return self
 
     def prepare(
-        self, votes: Comparisons, link: Link, dynamics: Dynamics, machine: Machine
+        self, layout: Layout, link: Link, dynamics: Dynamics, runtime: Runtime
     ) -> _ExplicitStepper:
         """Return a stepper for these votes."""
-        return _ExplicitStepper(self, votes, link, dynamics, machine)
+        if not runtime.is_alone:
+            raise InvalidSetting("on a cluster only the implicit solver is practical.")
+        return _ExplicitStepper(self, layout, link, dynamics, runtime)
+
+    def pack(self, memory: None) -> tuple[dict[str, Any], dict[str, Floats]]:
+        """Return nothing: an explicit step remembers nothing."""
+        return {}, {}
+
+    def unpack(self, header: Mapping[str, Any], arrays: Mapping[str, Floats]) -> None:
+        """Return nothing."""
 
 
 class _ExplicitStepper:
     def __init__(
-        self,
-        scheme: Explicit,
-        votes: Comparisons,
-        link: Link,
-        dynamics: Dynamics,
-        machine: Machine,
+        self, scheme: Explicit, layout: Layout, link: Link, dynamics: Dynamics, runtime: Runtime
     ) -> None:
-        self.scheme, self.link, self.dynamics, self.loops = scheme, link, dynamics, machine.loops
-        self.slots, self.edges = votes.slots, votes.edges
-        decided = self.edges.first_wins + self.edges.second_wins
-        self.decided_spread = _laplacian_bound(votes, decided)
-        self.tie_spread = _laplacian_bound(votes, self.edges.ties)
-        owner = self.edges.owner
-        self.decided = np.bincount(owner, decided, votes.n_users)
-        self.ties = np.bincount(owner, self.edges.ties, votes.n_users)
-        self.consensus_gradient = np.empty(votes.n_items + 1)
-        self.slot_gradient = np.empty(len(self.slots.coordinate))
+        self.scheme, self.dynamics, self.loops = scheme, dynamics, runtime.loops
+        self.problem = Problem.of(layout, link, dynamics.delta)
+        decided = layout.edges.first_wins + layout.edges.second_wins
+        self.decided_spread = _curvature_bound(layout, decided)
+        self.tie_spread = _curvature_bound(layout, layout.edges.ties)
+        self.decided = layout.sum_by_user(decided)
+        self.ties = layout.sum_by_user(layout.edges.ties)
+        self.gradient = Gradient(np.empty(layout.vector.width), np.empty(layout.n_slots))
 
     def step(self, state: State, until: float, last: float) -> None:
         """Take one step of Eq. 9, at most to ``until``."""
@@ -86,21 +92,10 @@ class _ExplicitStepper:
         else:
             time = state.time + step
         _, state.dual_norm = self.loops.explicit_step(
-            self.link,
-            self.slots,
-            self.edges,
-            state.consensus,
-            state.deviation,
-            state.dual,
-            state.sparse,
-            self.consensus_gradient,
-            self.slot_gradient,
-            step,
-            nu,
-            kappa,
+            self.problem, state.flow, self.gradient, step, nu, kappa
         )
         self.loops.project_thresholds(
-            self.slots,
+            self.problem.slots,
             state.consensus,
             state.deviation,
             self.dynamics.delta,
@@ -112,26 +107,29 @@ class _ExplicitStepper:
         """Bound half the curvature of the whole objective, so that a step of its inverse is stable.
 
         A vote's curvature in (margin, threshold) is at most twice its diagonal, which leaves the
-        larger of the scores' and the thresholds'. P and Gamma together relax at the rate 2/nu.
+        larger of the margin's and the thresholds'. P and Gamma together relax at the rate 2/nu.
         """
         of_thresholds, of_a_tie = self.loops.threshold_curvature(
-            self.link, self.slots, state.consensus, state.deviation, self.decided, self.ties
+            self.problem, state.consensus, state.deviation, self.decided, self.ties
         )
-        of_a_win = self.link.curvature_bounds(1.0)[0]
-        of_scores = of_a_win * self.decided_spread + of_a_tie * self.tie_spread
-        return float(max(of_scores, of_thresholds) + 2.0 / self.dynamics.nu)
+        of_a_win = self.problem.link.curvature_bounds(1.0)[0]
+        of_margin = of_a_win * self.decided_spread + of_a_tie * self.tie_spread
+        return float(max(of_margin, of_thresholds) + 2.0 / self.dynamics.nu)
 
 
-def _laplacian_bound(votes: Comparisons, weight: Floats) -> float:
-    """Bound the largest eigenvalue of the graph Laplacian of the consensus plus that of any user.
+def _curvature_bound(layout: Layout, weight: Floats) -> float:
+    """Bound how much a sum of weighted squares of margins bends, in the consensus and in any user.
 
-    It is at most the largest sum of the degrees of two neighbours.
+    For scores that is the largest eigenvalue of a graph Laplacian, at most the largest sum of the
+    degrees of two neighbours; for other traits, at most the sum of their squared columns.
     """
-    edges: Edges = votes.edges
-    item = votes.slots.coordinate
+    edges, item = layout.edges, layout.slots.coordinate
     bound = 0.0
     for ends in ((item[edges.first], item[edges.second]), (edges.first, edges.second)):
         degree = np.bincount(np.concatenate(ends), np.tile(weight, 2))
         neighbours = (degree[ends[0]] + degree[ends[1]])[weight > 0]
         bound += float(np.max(neighbours, initial=0.0))
+    for column in edges.columns:
+        of_users = layout.sum_by_user(weight * column**2)
+        bound += float(np.sum(of_users) + np.max(of_users, initial=0.0))
     return bound

@@ -13,17 +13,21 @@ an active set. The length of the steps follows an estimate of the error.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import numpy as np
 
-from isplitlbi.data.comparisons import Comparisons
-from isplitlbi.kernels import Origin, System
+from isplitlbi.data.layout import Layout
+from isplitlbi.errors import InvalidSetting
+from isplitlbi.kernels import Anchor, Flow, Rates, Users
+from isplitlbi.kernels.numpy_loops import within_box
 from isplitlbi.model.links import Link
-from isplitlbi.runtime.blocks import Blocks
-from isplitlbi.solvers.driver import Dynamics, Machine
-from isplitlbi.solvers.newton import bounded, minimise, relative
-from isplitlbi.solvers.state import Momentum, State
+from isplitlbi.runtime.base import Runtime
+from isplitlbi.solvers.newton import Solver
+from isplitlbi.solvers.settings import Dynamics
+from isplitlbi.solvers.state import State
 from isplitlbi.typing import Floats
 
 FIRST_STEP = 1e-3  # of the first requested time
@@ -51,9 +55,9 @@ class Implicit:
     def __post_init__(self) -> None:
         """Refuse settings that make no step."""
         if not 0.0 < self.tol < 1.0:
-            raise ValueError(f"tol is {self.tol}; it must lie between 0 and 1.")
+            raise InvalidSetting(f"tol is {self.tol}; it must lie between 0 and 1.")
         if self.max_steps < 1:
-            raise ValueError(f"max_steps is {self.max_steps}; it must be at least 1.")
+            raise InvalidSetting(f"max_steps is {self.max_steps}; it must be at least 1.")
 
     def rough(self) -> Implicit:
         """Return settings for paths that only score held-out votes.
@@ -63,96 +67,122 @@ class Implicit:
         return replace(self, tol=max(self.tol, min(ROUGHNESS * self.tol, 0.1)))
 
     def prepare(
-        self, votes: Comparisons, link: Link, dynamics: Dynamics, machine: Machine
+        self, layout: Layout, link: Link, dynamics: Dynamics, runtime: Runtime
     ) -> _ImplicitStepper:
         """Return a stepper for these votes."""
-        return _ImplicitStepper(self, votes, link, dynamics, machine)
+        return _ImplicitStepper(self, layout, link, dynamics, runtime)
+
+    def pack(self, memory: Memory | None) -> tuple[dict[str, Any], dict[str, Floats]]:
+        """Return what a checkpoint must hold of the last steps."""
+        if memory is None:
+            return {}, {}
+        header = {"next_step": memory.next_step, "last_steps": list(memory.last_steps)}
+        return header, {name: getattr(memory, name) for name in _ARRAYS}
+
+    def unpack(self, header: Mapping[str, Any], arrays: Mapping[str, Floats]) -> Memory | None:
+        """Return the memory of the last steps from what `pack` has made of it."""
+        if not header:
+            return None
+        last, before = header["last_steps"]
+        return Memory(header["next_step"], (last, before), *(arrays[name] for name in _ARRAYS))
+
+
+@dataclass(frozen=True)
+class Memory:
+    """What is remembered of the last steps.
+
+    Rates are differences over the last step; bends are second divided differences.
+    """
+
+    next_step: float
+    last_steps: tuple[float, float]
+    consensus_rate: Floats
+    deviation_rate: Floats
+    dual_rate: Floats
+    consensus_bend: Floats
+    deviation_bend: Floats
+
+    @property
+    def rates(self) -> Rates:
+        """Those of the users."""
+        return Rates(self.deviation_rate, self.dual_rate, self.deviation_bend)
+
+
+_ARRAYS = tuple(field.name for field in fields(Memory))[2:]
 
 
 class _ImplicitStepper:
     def __init__(
-        self,
-        scheme: Implicit,
-        votes: Comparisons,
-        link: Link,
-        dynamics: Dynamics,
-        machine: Machine,
+        self, scheme: Implicit, layout: Layout, link: Link, dynamics: Dynamics, runtime: Runtime
     ) -> None:
-        self.scheme, self.link, self.dynamics, self.loops = scheme, link, dynamics, machine.loops
-        self.slots, self.edges = votes.slots, votes.edges
-        self.thresholds = votes.slots.threshold
-        ties = np.bincount(votes.edges.owner, votes.edges.ties, votes.n_users)
-        self.has_ties = ties > 0
-        self.blocks = Blocks(votes, machine.n_threads, machine.exchange)
-        self.system = System.room(votes)
+        self.scheme, self.dynamics, self.loops = scheme, dynamics, runtime.loops
+        self.slots, self.threshold_at = layout.slots, layout.vector.threshold
+        self.n_holds = len(layout.terms)
+        self.solver = Solver(layout, link, dynamics.delta, runtime)
         self.evaluations = self.conjugate_steps = 0
 
     # --- one step in time ------------------------------------------------------------------
 
     def step(self, state: State, until: float, last: float) -> None:
         """Advance by one accepted step, at most to the last time."""
-        momentum = state.momentum
-        wanted = FIRST_STEP * until if momentum is None else momentum.next_step
+        memory: Memory | None = state.memory
+        wanted = FIRST_STEP * until if memory is None else memory.next_step
         while True:
             landing = state.time + 1.5 * wanted >= last
             step = last - state.time if landing else wanted
-            origin = self._origin(state, step)
+            anchor = self._anchor(state, step)
             guess = self._predict(state, step)
-            consensus, deviation = self._solve(guess[0].copy(), guess[1].copy(), origin)
-            error = self._error(state, step, guess, (consensus, deviation))
+            solved = self._solve(guess[0].copy(), guess[1].copy(), anchor)
+            error = self._error(memory, step, guess, solved)
             growth = 0.9 * (self.scheme.tol / max(error, 1e-12)) ** (1.0 / 3.0)
             # An error that is not a number is let through, for the driver to see.
             if not error > 2.0 * self.scheme.tol or step <= SMALLEST_STEP * until:
                 break
             # Well below the step refused: two thirds of it could be rounded up to it again.
             wanted = step * min(max(growth, 0.2), 0.6)
-        next_step = step * min(growth, MOST_GROWTH)
-        self._accept(state, origin, step, consensus, deviation, next_step)
+        self._accept(state, anchor, step, solved, step * min(growth, MOST_GROWTH))
         state.time = last if landing else state.time + step
 
-    def _origin(self, state: State, step: float) -> Origin:
+    def _anchor(self, state: State, step: float) -> Anchor:
         """Return the old state of the second-order formula; the first step is of first order."""
-        nu, kappa = self.dynamics.nu, self.dynamics.kappa
-        if state.momentum is None:
-            return Origin(state.consensus, state.deviation, state.dual, step, nu, kappa)
-        momentum = state.momentum
-        ratio = step / momentum.last_steps[0]
-        # Written from the last state on: x_n + step ratio/(1 + 2 ratio) (x_n - x_{n-1}) / h_n.
-        reach = step * ratio / (1.0 + 2.0 * ratio)
-        return Origin(
-            state.consensus + reach * momentum.consensus_rate,
-            self._extrapolate(state.deviation, momentum.deviation_rate, reach),
-            self._extrapolate(state.dual, momentum.dual_rate, reach),
-            step * (1.0 + ratio) / (1.0 + 2.0 * ratio),
-            nu,
-            kappa,
-        )
+        flow, memory = state.flow, state.memory
+        if memory is not None:
+            ratio = step / memory.last_steps[0]
+            # Written from the last state on: x_n + step ratio/(1 + 2 ratio) (x_n - x_{n-1}) / h_n.
+            reach = step * ratio / (1.0 + 2.0 * ratio)
+            flow = Flow(
+                state.consensus + reach * memory.consensus_rate,
+                self._extrapolate(state.deviation, memory.deviation_rate, reach),
+                self._extrapolate(state.dual, memory.dual_rate, reach),
+                state.sparse,
+            )
+            step = step * (1.0 + ratio) / (1.0 + 2.0 * ratio)
+        return Anchor.of_step(flow, step, (self.dynamics.nu, self.dynamics.kappa), self.n_holds)
 
     def _predict(self, state: State, step: float) -> tuple[Floats, Floats]:
         """Continue the last steps of consensus and deviations by a parabola."""
-        if state.momentum is None:
+        memory: Memory | None = state.memory
+        if memory is None:
             return state.consensus, state.deviation
-        momentum = state.momentum
-        bent = step * (step + momentum.last_steps[0])
-        consensus = (
-            state.consensus + step * momentum.consensus_rate + bent * momentum.consensus_bend
-        )
+        bent = step * (step + memory.last_steps[0])
+        consensus = state.consensus + step * memory.consensus_rate + bent * memory.consensus_bend
         deviation = self._extrapolate(
-            state.deviation, momentum.deviation_rate, step, momentum.deviation_bend, bent
+            state.deviation, memory.deviation_rate, step, memory.deviation_bend, bent
         )
-        consensus[-1] = max(consensus[-1], self.dynamics.delta)
-        own = bounded(
-            deviation[self.thresholds] + consensus[-1],
-            state.deviation[self.thresholds] + state.consensus[-1],
-            self.has_ties,
-            self.dynamics.delta,
+        at, delta = self.threshold_at, self.dynamics.delta
+        consensus[at] = max(consensus[at], delta)
+        own = within_box(
+            deviation[self.slots.threshold] + consensus[at],
+            state.deviation[self.slots.threshold] + state.consensus[at],
+            self.solver.problem.has_ties,
+            delta,
         )
-        deviation[self.thresholds] = own - consensus[-1]
+        deviation[self.slots.threshold] = own - consensus[at]
         return consensus, deviation
 
     def _error(
         self,
-        state: State,
+        memory: Memory | None,
         step: float,
         guess: tuple[Floats, Floats],
         solved: tuple[Floats, Floats],
@@ -161,47 +191,43 @@ class _ImplicitStepper:
 
         Both errors are multiples of the third derivative, so that their difference gives either.
         """
-        if state.momentum is None:
+        if memory is None:
             return 0.0
-        last, before = state.momentum.last_steps
+        last, before = memory.last_steps
         of_formula = step * (step + last) / (2.0 * step + last)
         share = of_formula / (of_formula + step + last + before)
-        return share * relative(self.slots, *guess, *solved, 2.0, self.loops, self.blocks)
+        return share * self.solver.relative(guess, solved, 2.0)
 
     def _accept(
         self,
         state: State,
-        origin: Origin,
+        anchor: Anchor,
         step: float,
-        consensus: Floats,
-        deviation: Floats,
+        solved: tuple[Floats, Floats],
         next_step: float,
     ) -> None:
-        dual, sparse = np.empty_like(deviation), np.empty_like(deviation)
+        consensus, deviation = solved
+        old, new = state.flow, Flow(*solved, np.empty_like(deviation), np.empty_like(deviation))
         norms = np.empty_like(state.dual_norm)
-        old = state.momentum
-        if old is None:
-            like = (consensus, deviation, dual, consensus, deviation)
-            old = Momentum(next_step, (step, step), *map(np.zeros_like, like))
+        before: Memory | None = state.memory
+        if before is None:
+            like = (consensus, deviation, deviation, consensus, deviation)
+            before = Memory(next_step, (step, step), *map(np.zeros_like, like))
             bending = 0.0  # nothing is known yet of how the rates change
         else:
-            bending = 1.0 / (step + old.last_steps[0])
-        momentum = replace(old, next_step=next_step, last_steps=(step, old.last_steps[0]))
+            bending = 1.0 / (step + before.last_steps[0])
+        memory = replace(before, next_step=next_step, last_steps=(step, before.last_steps[0]))
+        rates, times = memory.rates, (step, bending)
 
-        def finish(_block: int, begin: int, end: int) -> None:
-            self.loops.finish_step(
-                self.slots, begin, end, origin, state.deviation, state.dual, step, bending,
-                deviation, dual, sparse, norms,
-                momentum.deviation_rate, momentum.dual_rate, momentum.deviation_bend,
-            )  # fmt: skip
+        def finish(_block: int, users: Users) -> None:
+            self.loops.finish_step(self.slots, users, anchor, old, new, norms, rates, times)
 
-        self.blocks.run(finish)
+        self.solver.blocks.run(finish)
         rate = (consensus - state.consensus) / step
-        momentum.consensus_bend[:] = bending * (rate - momentum.consensus_rate)
-        momentum.consensus_rate[:] = rate
-        state.momentum = momentum
-        state.consensus, state.deviation = consensus, deviation
-        state.dual, state.sparse, state.dual_norm = dual, sparse, norms
+        memory.consensus_bend[:] = bending * (rate - memory.consensus_rate)
+        memory.consensus_rate[:] = rate
+        state.memory, state.dual_norm = memory, norms
+        state.consensus, state.deviation, state.dual, state.sparse = new
 
     def _extrapolate(
         self,
@@ -212,30 +238,21 @@ class _ImplicitStepper:
         bending: float = 0.0,
     ) -> Floats:
         reached = np.empty_like(base)
+        second = base if bend is None else bend
 
-        def extrapolate(_block: int, begin: int, end: int) -> None:
+        def extrapolate(_block: int, users: Users) -> None:
             self.loops.extrapolate(
-                self.slots, begin, end, base, rate, base if bend is None else bend,
-                length, bending, reached,
-            )  # fmt: skip
+                self.slots, users, base, rate, second, (length, bending), reached
+            )
 
-        self.blocks.run(extrapolate)
+        self.solver.blocks.run(extrapolate)
         return reached
 
-    def _solve(self, consensus: Floats, deviation: Floats, origin: Origin) -> tuple[Floats, Floats]:
-        """Solve one step's problem, to a fraction of the tolerance, from a guess that is used up.
-
-        A user's own coordinates are the deviations of the scores and the threshold itself.
-        """
-        delta = self.dynamics.delta
-        own = deviation
-        own[self.thresholds] = np.maximum(own[self.thresholds] + consensus[-1], delta)
-        consensus, own, n_evaluations, n_conjugate_steps = minimise(
-            self.link, self.slots, self.edges, origin, self.has_ties, delta,
-            NEWTON_ACCURACY * self.scheme.tol, consensus, own, self.system,
-            self.loops, self.blocks,
-        )  # fmt: skip
+    def _solve(self, consensus: Floats, deviation: Floats, anchor: Anchor) -> tuple[Floats, Floats]:
+        """Solve a step's problem, to a fraction of the tolerance, from a guess that is used up."""
+        consensus, deviation, n_evaluations, n_conjugate_steps = self.solver.solve(
+            anchor, NEWTON_ACCURACY * self.scheme.tol, consensus, deviation
+        )
         self.evaluations += n_evaluations
         self.conjugate_steps += n_conjugate_steps
-        own[self.thresholds] -= consensus[-1]
-        return consensus, own
+        return consensus, deviation

@@ -1,36 +1,81 @@
-"""Scores and thresholds by maximum likelihood with a ridge: what can be fitted without a path.
+"""What is fitted without a path: one optimiser, that of the path's own steps, under a ridge.
 
-One problem serves for the consensus (one score per item, one threshold) and for every user alone
-(all users' scores and thresholds side by side, which do not touch each other).
+The consensus, every user alone, a few numbers of every user, and the state before anybody leaves:
+each is the minimum of a loss of votes plus a ridge, in a layout of its own.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.linalg import cho_factor, cho_solve
-from scipy.sparse import coo_array
-from scipy.sparse.linalg import LinearOperator, cg
 
-from isplitlbi.data.comparisons import Comparisons, tally
+from isplitlbi.data.comparisons import Comparisons
+from isplitlbi.data.layout import (
+    TASTE,
+    THRESHOLD,
+    Edges,
+    Layout,
+    Sees,
+    Shown,
+    Slots,
+    Vector,
+    tally,
+)
+from isplitlbi.kernels import Anchor
 from isplitlbi.model.links import Link
-from isplitlbi.runtime.blocks import Exchange, total
-from isplitlbi.typing import Floats, Places
+from isplitlbi.model.parameters import Consensus, Parameters
+from isplitlbi.model.terms import PAPER, Terms, Threshold, Trait
+from isplitlbi.runtime.base import Runtime
+from isplitlbi.runtime.local import Local
+from isplitlbi.solvers.implicit import NEWTON_ACCURACY
+from isplitlbi.solvers.newton import Solver
+from isplitlbi.solvers.settings import Dynamics
+from isplitlbi.typing import Floats, Indices
 
 # Keeps the score of an item that always wins finite and centres the scores; far too wide to matter
 # otherwise.
 SCORE_VARIANCE = 1e4
 
-# A step shorter than this is the last: Newton's method squares the error.
-NEWTON_ACCURACY = 1e-7
-BOOTSTRAP_ACCURACY = 1e-2  # far below the spread that is looked for
-MOST_NEWTON_STEPS = 200
-MOST_HALVINGS = 40  # of one such step
-# Beyond, conjugate gradients are as fast as factors, and do not set all cores to work.
-MOST_DENSE = 128
+# The last Newton step, relative to where it leads; the error is a small fraction of that.
+ACCURACY = 1e-9
+BOOTSTRAP_ACCURACY = 1e-4  # far below the spread that is looked for
+
+# What holds consensus and users to the start of a fit before anybody leaves: hardly anything.
+WEAK_HOLD = 1e-5
+
+HELD_FAST = 1e12  # how strongly that is held which is to stay where it is
+
+NUMBERS_AT_ONCE = 1 << 16  # of counts, that machines add up in one exchange
+
+
+def fit_before_entries(
+    votes: Comparisons,
+    link: Link,
+    dynamics: Dynamics,
+    runtime: Runtime | None = None,
+    tol: float = 1e-4,
+    terms: Terms = PAPER,
+) -> Parameters:
+    """Fit consensus and deviations with every user still in the consensus (Gamma = 0).
+
+    This is where the path rests before the first entry: deviations under a ridge of variance nu.
+    """
+    layout = Layout.of(votes, terms.traits)
+    start = terms.start(layout.vector, dynamics.delta)
+    solver = Solver(layout, link, dynamics.delta, runtime or Local(votes))
+    anchor = Anchor.ridge(
+        start, layout.n_slots, dynamics.nu, _holds(layout), damping=WEAK_HOLD, moves=True
+    )
+    consensus, deviation, *_ = solver.solve(
+        anchor, NEWTON_ACCURACY * tol, start.copy(), np.zeros(layout.n_slots)
+    )
+    return Parameters(layout.vector, layout.slots, consensus, deviation, terms)
+
+
+# --- the consensus ---------------------------------------------------------------------------
 
 
 def fit_consensus(
@@ -38,197 +83,195 @@ def fit_consensus(
     link: Link,
     delta: float = 1e-3,
     variance: float = SCORE_VARIANCE,
-    exchange: Exchange | None = None,
-) -> Floats:
+    runtime: Runtime | None = None,
+) -> Consensus:
     """Fit one score per item and one threshold, by maximum likelihood, as if all users were one.
 
-    Votes collapse to counts per pair, so few that NumPy needs no compiled loop. Scores are held
-    towards zero by a prior of that variance, which hardly matters by default. With an exchange,
-    other machines hold other votes, and all find the consensus of all.
+    Scores are held towards zero by a prior of that variance, which hardly matters by default. Where
+    machines hold other votes, all find the consensus of all.
     """
-    pairs, counts = tally(votes.left, votes.right, votes.outcome, votes.weight, votes.n_items)
-    problem = _of_consensus(votes.n_items, pairs, counts, link, delta, variance, exchange)
-    return problem.fit(np.append(problem.centre[:-1], max(1.0, delta)))
+    runtime = runtime or Local(votes)
+    pooled = _pooled(votes.n_items, *_pairs(votes, runtime))
+    return _fit_pooled(pooled, link, delta, variance, _alone(votes, runtime))
 
 
 def bootstrap_consensus(
     votes: Comparisons, link: Link, n_draws: int, seed: int = 0, delta: float = 1e-3
 ) -> Floats:
-    """Fit the consensus of users drawn with replacement, again and again; a row for each draw."""
-    rng, n_items, edges = np.random.default_rng(seed), votes.n_items, votes.edges
-    coordinate = votes.slots.coordinate.astype(np.int64)
-    keys = coordinate[edges.first] * n_items + coordinate[edges.second]
+    """Fit the consensus of users drawn with replacement, again and again.
+
+    Returns
+    -------
+    scores : (n_draws, n_items)
+    """
+    rng, n_items, runtime = np.random.default_rng(seed), votes.n_items, Local(votes)
+    of_users = tally(votes, by_user=True)
+    keys = of_users.first.astype(np.int64) * n_items + of_users.second
     pairs, place = np.unique(keys, return_inverse=True)
-    start, owner = fit_consensus(votes, link, delta), edges.owner
+    start = fit_consensus(votes, link, delta)
     voters = np.flatnonzero(votes.votes_per_user)
-    drawn = np.empty((n_draws, n_items + 1))
+    drawn = np.empty((n_draws, n_items))
     for row in drawn:
-        times = np.bincount(rng.choice(voters, len(voters)), minlength=votes.n_users)[owner]
-        first_wins, ties, second_wins = (
-            np.bincount(place, times * counts, len(pairs))
-            for counts in (edges.first_wins, edges.ties, edges.second_wins)
+        chosen = rng.choice(voters, len(voters))
+        times = np.bincount(chosen, minlength=votes.n_users)[of_users.user]
+        counts = [np.bincount(place, times * each, len(pairs)) for each in of_users.counts]
+        pooled = _pooled(n_items, pairs, np.array(counts))
+        fitted = _fit_pooled(
+            pooled, link, delta, SCORE_VARIANCE, runtime, start, BOOTSTRAP_ACCURACY
         )
-        problem = _of_consensus(
-            n_items, pairs, (first_wins, ties, second_wins), link, delta, SCORE_VARIANCE
-        )
-        row[:] = problem.fit(start, BOOTSTRAP_ACCURACY)
+        row[:] = fitted.scores
     return drawn
 
 
-def _of_consensus(
-    n_items: int,
-    pairs: NDArray[np.int64],
-    counts: tuple[Any, Any, Any],
+def _pairs(votes: Comparisons, runtime: Runtime) -> tuple[Indices, Floats]:
+    """Return the pairs ``first * n_items + second`` that occur anywhere, and their counts."""
+    found, n_items = tally(votes), votes.n_items
+    keys, counts = found.first.astype(np.int64) * n_items + found.second, np.array(found.counts)
+    if runtime.is_alone:
+        return keys, counts
+    pairs, sums = [], []
+    at_once = NUMBERS_AT_ONCE // 3
+    for begin in range(0, n_items * n_items, at_once):
+        end = min(begin + at_once, n_items * n_items)
+        here = slice(*np.searchsorted(keys, (begin, end)))
+        dense = np.zeros((3, end - begin))
+        dense[:, keys[here] - begin] = counts[:, here]
+        (dense,) = runtime.total(dense.ravel())
+        dense = dense.reshape(3, -1)
+        there = np.flatnonzero(dense.any(axis=0))
+        pairs.append(begin + there)
+        sums.append(dense[:, there])
+    return np.concatenate(pairs), np.concatenate(sums, axis=1)
+
+
+def _pooled(n_items: int, pairs: Indices, counts: Floats) -> Layout:
+    """Lay out votes as if one user had given them all."""
+    vector = Vector(n_items, (THRESHOLD,))
+    slots = Slots.of(np.array([0, vector.width]), np.arange(vector.width, dtype=np.int32), vector)
+    first, second = (side.astype(np.int32) for side in np.divmod(pairs, n_items))
+    nothing = np.empty((0, len(pairs)))
+    return Layout(vector, slots, Edges(np.array([0, len(pairs)]), first, second, *counts, nothing))
+
+
+def _fit_pooled(
+    pooled: Layout,
     link: Link,
     delta: float,
     variance: float,
-    exchange: Exchange | None = None,
-) -> Ridge:
-    precision = np.full(n_items + 1, 1.0 / variance)
-    precision[-1] = 0.0
-    places = Coordinates(*np.divmod(pairs, n_items), np.full(len(pairs), n_items))
-    centre = np.zeros(n_items + 1)
-    bounded = np.array([n_items])
-    return Ridge(places, counts, link, centre, precision, bounded, delta, True, exchange)
+    runtime: Runtime,
+    start: Consensus | None = None,
+    accuracy: float = ACCURACY,
+) -> Consensus:
+    """Fit the only user, beside a consensus of no opinion; nothing holds the threshold."""
+    vector = pooled.vector
+    nothing = np.zeros(vector.width)
+    nothing[vector.threshold] = max(Threshold.start, delta)
+    anchor = Anchor.ridge(nothing, vector.width, variance, _holds(pooled, {THRESHOLD: 0.0}))
+    guess = np.zeros(vector.width) if start is None else start.values - nothing
+    _, fitted, *_ = Solver(pooled, link, delta, runtime).solve(
+        anchor, accuracy, nothing.copy(), guess
+    )
+    return Consensus(vector, nothing + fitted)
 
 
-def fit_each_user(
+# --- users -----------------------------------------------------------------------------------
+
+
+def fit_users(
     votes: Comparisons,
     link: Link,
     ridge: float,
-    consensus: Floats,
+    centre: Consensus,
     delta: float = 1e-3,
     start: Floats | None = None,
+    runtime: Runtime | None = None,
 ) -> Floats:
-    """Fit every user's own scores and threshold, one number per slot, as if nobody else had voted.
+    """Fit how every user deviates from a centre, as if nobody else had voted: one number per slot.
 
-    The ridge holds scores and thresholds towards those of the consensus that is given.
+    The ridge, the inverse of a variance, holds deviations of scores and thresholds towards zero.
     """
-    edges, slots = votes.edges, votes.slots
-    centre = consensus[slots.coordinate]
-    places = Coordinates(edges.first, edges.second, slots.threshold[edges.owner])
-    counts = (edges.first_wins, edges.ties, edges.second_wins)
-    precision = np.full(len(centre), ridge)
-    problem = Ridge(places, counts, link, centre, precision, slots.threshold, delta)
-    return problem.fit(centre if start is None else start)
+    layout = Layout.of(votes)
+    solver = Solver(layout, link, delta, runtime or Local(votes))
+    anchor = Anchor.ridge(centre.values, layout.n_slots, 1.0 / ridge, _holds(layout))
+    guess = np.zeros(layout.n_slots) if start is None else start.copy()
+    _, deviation, *_ = solver.solve(anchor, ACCURACY, centre.values.copy(), guess)
+    return deviation
 
 
-class Coordinates(NamedTuple):
-    """Per row of counts, where the scores of both items and the threshold stand in the unknown."""
+SLOPE, SIDE = "slope", "side"
+NUMBERS = (SLOPE, SIDE, THRESHOLD)
 
-    first: Places
-    second: Places
-    threshold: Places
+
+class Numbers(NamedTuple):
+    """Three numbers of every user that stand between the consensus and the user's votes."""
+
+    slope: Floats  # on the consensus margin: 1 for the consensus itself
+    side: Floats  # what is added to the margin of the left item
+    threshold: Floats
+
+
+def fit_numbers(
+    votes: Comparisons,
+    link: Link,
+    consensus: Consensus,
+    free: Sequence[str],
+    *,
+    slope: float = 1.0,
+    variance: float = 1.0,
+    delta: float = 1e-3,
+    runtime: Runtime | None = None,
+) -> Numbers:
+    """Fit some of `NUMBERS` for every user; those that are not free stay where they are.
+
+    A prior of that variance holds them around the given slope, no side, and the threshold of the
+    consensus. Every machine fits the users it holds.
+    """
+    traits = (_Slope(consensus.scores), _Side())
+    layout = Layout.of(votes, traits)
+    vector = layout.vector
+    centre = np.zeros(vector.width)
+    centre[vector.scores] = consensus.scores
+    centre[vector.place(SLOPE)] = slope - 1.0  # scores alone are a slope of 1
+    centre[vector.threshold] = max(consensus.threshold, delta)
+    held = {TASTE: HELD_FAST} | {name: HELD_FAST for name in NUMBERS if name not in free}
+    anchor = Anchor.ridge(centre, layout.n_slots, variance, _holds(layout, held))
+    solver = Solver(layout, link, delta, _alone(votes, runtime or Local(votes)))
+    _, deviation, *_ = solver.solve(anchor, ACCURACY, centre.copy(), np.zeros(layout.n_slots))
+    fitted = Parameters(vector, layout.slots, centre, deviation)
+    return Numbers(fitted.all_of(SLOPE) + 1.0, fitted.all_of(SIDE), fitted.all_of(THRESHOLD))
+
+
+@dataclass(frozen=True, eq=False)
+class _Slope(Trait):
+    """How steeply the margin of some scores counts, beyond what it counts anyway."""
+
+    scores: Floats
+    name = SLOPE
+
+    def column(self, shown: Shown) -> Floats:
+        """Return the margin of these scores."""
+        return np.asarray(self.scores[shown.first] - self.scores[shown.second])
 
 
 @dataclass(frozen=True)
-class Ridge:
-    """A convex problem: the loss of counted votes, and a ridge around a centre."""
+class _Side(Trait):
+    """A preference for what is on the left."""
 
-    places: Coordinates
-    counts: tuple[Floats, Floats, Floats]
-    link: Link
-    centre: Floats
-    precision: Floats
-    bounded: Places  # coordinates that are thresholds, at least delta
-    delta: float
-    is_centred: bool = False  # whether all but the last are scores around zero
-    exchange: Exchange | None = None  # with machines that hold other counts for the same unknown
+    name = SIDE
+    sees = Sees.SIDE
 
-    def fit(self, start: Floats, accuracy: float = NEWTON_ACCURACY) -> Floats:
-        """Minimise by Newton's method with a line search, thresholds at their bound held there."""
-        point = start.copy()
-        point[self.bounded] = np.maximum(point[self.bounded], self.delta)
-        value, gradient, curvature = self._at(point)
-        for _ in range(MOST_NEWTON_STEPS):
-            free = np.ones(len(point), dtype=np.bool_)
-            free[self.bounded] = (point[self.bounded] > self.delta) | (gradient[self.bounded] < 0.0)
-            step = curvature.solve(-gradient * free, free, min(0.1 * accuracy, 1e-2))
-            if self.is_centred:  # by the prior, but rounding moves the scores
-                step[:-1] -= np.mean(step[:-1])
-            for halvings in range(MOST_HALVINGS):
-                trial = point + 0.5**halvings * step
-                trial[self.bounded] = np.maximum(trial[self.bounded], self.delta)
-                new = self._at(trial)
-                slope = float(gradient @ (point - trial))
-                # Near the solution the gain drowns in rounding, and a full step is right.
-                if value - new[0] >= 1e-4 * slope or slope <= 1e-12 * abs(value):
-                    break
-            moved = float(np.max(np.abs(trial - point)))
-            point, (value, gradient, curvature) = trial, new
-            if moved <= accuracy:
-                break
-        return point
-
-    def _at(self, point: Floats) -> tuple[float, Floats, Curvature]:
-        first, second, threshold = self.places
-        margin = point[first] - point[second]
-        loss, by_margin, by_threshold, *curvature = self.link.vote_terms(
-            margin, point[threshold], *self.counts
-        )
-        value, of_first, of_second, of_threshold = total(
-            self.exchange,
-            float(np.sum(loss)),
-            np.bincount(first, by_margin, len(point)),
-            np.bincount(second, by_margin, len(point)),
-            np.bincount(threshold, by_threshold, len(point)),
-        )
-        away = point - self.centre
-        value += 0.5 * float(self.precision @ away**2)
-        gradient = self.precision * away + of_first - of_second + of_threshold
-        return value, gradient, Curvature(self.places, self.precision, self.exchange, *curvature)
+    def column(self, shown: Shown) -> Floats:
+        """Return one for every pair."""
+        return np.ones(len(shown.first))
 
 
-class Curvature(NamedTuple):
-    """The second derivatives of such a problem, row by row."""
+def _holds(layout: Layout, others: Mapping[str, float] | None = None) -> Floats:
+    """Return how strongly each term is held: by the ridge as it is, but for some others."""
+    return np.array([(others or {}).get(name, 1.0) for name in layout.terms])
 
-    places: Coordinates
-    precision: Floats
-    exchange: Exchange | None
-    by_margin: Floats
-    mixed: Floats
-    by_threshold: Floats
 
-    def solve(self, right: Floats, free: NDArray[np.bool_], accuracy: float) -> Floats:
-        """Solve for a Newton direction; a coordinate that is not free stays where it is."""
-        (first, second, threshold), width = self.places, len(right)
-        of_threshold, of_first, of_second = total(
-            self.exchange,
-            np.bincount(threshold, self.by_threshold, width),
-            np.bincount(first, self.by_margin, width),
-            np.bincount(second, self.by_margin, width),
-        )
-        diagonal = self.precision + of_threshold + of_first + of_second
-        free = free & (diagonal > 0.0)
-        diagonal = np.where(free, diagonal, 1.0)
-        held = free.astype(np.float64)
-        off_diagonal = np.concatenate([-self.by_margin, self.mixed, -self.mixed])
-        rows, columns = (
-            np.concatenate([first, first, second]),
-            np.concatenate([second, threshold, threshold]),
-        )
-        half = coo_array(
-            (off_diagonal * held[rows] * held[columns], (rows, columns)), shape=(width, width)
-        )
-        if width <= MOST_DENSE + 1:
-            (entries,) = total(self.exchange, half.toarray().ravel())
-            dense = entries.reshape(width, width)
-            dense = dense + dense.T
-            np.fill_diagonal(dense, diagonal)
-            return np.asarray(cho_solve(cho_factor(dense, check_finite=False), right * held))
-        one = half.tocsr()
-        other = one.T.tocsr()
-        shape = (width, width)
-
-        def multiply(x: Floats) -> Floats:
-            (product,) = total(self.exchange, one @ x + other @ x)
-            return np.asarray(product + diagonal * x)
-
-        solution, _ = cg(
-            LinearOperator(shape, matvec=multiply, dtype=np.float64),
-            right * held,
-            rtol=accuracy,
-            maxiter=10 * width,
-            M=LinearOperator(shape, matvec=lambda x: x / diagonal, dtype=np.float64),
-        )
-        return np.asarray(solution)
+def _alone(votes: Comparisons, runtime: Runtime) -> Local:
+    """Return a runtime for what every machine does by itself, with the same loops."""
+    alone = Local(votes, runtime.n_threads)
+    alone.loops = runtime.loops
+    return alone

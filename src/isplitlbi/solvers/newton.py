@@ -32,14 +32,21 @@ class Solver:
         self._minimise = self.loops.minimise if in_one else minimise
         self._relative = self.loops.relative if in_one else relative
 
-    def minimise(
-        self, anchor: Anchor, enough: float, consensus: Floats, own: Floats
+    def solve(
+        self, anchor: Anchor, enough: float, consensus: Floats, deviation: Floats
     ) -> tuple[Floats, Floats, int, int]:
-        """See `kernels.newton.minimise`."""
-        found: tuple[Floats, Floats, int, int] = self._minimise(
+        """Minimise (see `kernels.newton.minimise`), from a guess of consensus and deviations.
+
+        Within, users' thresholds are coordinates themselves, so that their bounds are boxes.
+        """
+        slots, delta = self.problem.slots, self.problem.delta
+        at, own = slots.common_threshold, deviation
+        own[slots.threshold] = np.maximum(own[slots.threshold] + consensus[at], delta)
+        consensus, own, n_evaluations, n_conjugate_steps = self._minimise(
             self._work, anchor, enough, consensus, own, self.system
         )
-        return found
+        own[slots.threshold] -= consensus[at]
+        return consensus, own, n_evaluations, n_conjugate_steps
 
     def relative(
         self, one: tuple[Floats, Floats], other: tuple[Floats, Floats], weight: float

@@ -4,28 +4,13 @@ from __future__ import annotations
 
 from copy import deepcopy
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
-from isplitlbi.data.comparisons import Slots
+from isplitlbi.data.layout import Layout, Slots
+from isplitlbi.kernels import Flow
 from isplitlbi.typing import Floats
-
-
-@dataclass(frozen=True)
-class Momentum:
-    """What an adaptive scheme remembers of its last steps.
-
-    Rates are differences over the last step; bends are second divided differences.
-    """
-
-    next_step: float
-    last_steps: tuple[float, float]
-    consensus_rate: Floats
-    deviation_rate: Floats
-    dual_rate: Floats
-    consensus_bend: Floats
-    deviation_bend: Floats
 
 
 @dataclass
@@ -40,23 +25,26 @@ class State:
     dual_norm: Floats
     entry_times: Floats
     n_steps: int = 0
-    momentum: Momentum | None = None
+    memory: Any = None  # what a scheme remembers of its last steps; only that scheme looks at it
 
     @classmethod
-    def initial(cls, slots: Slots, n_items: int, delta: float) -> Self:
-        """Return the paper's start: all scores zero, the consensus threshold one."""
-        consensus = np.zeros(n_items + 1)
-        consensus[-1] = max(1.0, delta)
-        n_slots, n_users = len(slots.coordinate), slots.n_users
+    def initial(cls, layout: Layout, consensus: Floats) -> Self:
+        """Return the beginning of a path: everybody in that consensus."""
+        n_slots, n_users = layout.n_slots, layout.n_users
         return cls(
             time=0.0,
-            consensus=consensus,
+            consensus=consensus.copy(),
             deviation=np.zeros(n_slots),
             dual=np.zeros(n_slots),
             sparse=np.zeros(n_slots),
             dual_norm=np.zeros(n_users),
             entry_times=np.full(n_users, np.inf),
         )
+
+    @property
+    def flow(self) -> Flow:
+        """What moves along the path."""
+        return Flow(self.consensus, self.deviation, self.dual, self.sparse)
 
     def copy(self) -> State:
         """Return a state that shares nothing with this one."""
@@ -69,7 +57,7 @@ class State:
             self.dual_norm.copy(),
             self.entry_times.copy(),
             self.n_steps,
-            deepcopy(self.momentum),
+            deepcopy(self.memory),
         )
 
     def toward(self, later: State, time: float, slots: Slots) -> State:
@@ -87,7 +75,7 @@ class State:
 
         norm = between(self.dual_norm, later.dual_norm)
         sparse = between(self.sparse, later.sparse)
-        sparse[np.repeat(norm <= 1.0, np.diff(slots.start))] = 0.0
+        sparse[np.repeat(norm <= 1.0, slots.sizes)] = 0.0
         return State(
             time,
             between(self.consensus, later.consensus),

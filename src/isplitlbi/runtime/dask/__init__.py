@@ -15,60 +15,14 @@ heard      what a shard says when it is asked: a sum, a result, or what went wro
 lost       a worker that no longer answers; its shards are made again from the votes, and the job
            goes on from the last checkpoint that all shards have written, or from its start
 
-`shard` is what is on a worker, `jobs` are what it does, `parts` are files that workers read,
-`cluster` is the client's side of the rounds, and `fit` makes a fit of them.
+`client` connects, `sources` are the votes, `shards` are what is on a worker, `placement` says where
+they are, `rounds` are what they say to each other, and `cluster` makes a workforce of them.
 """
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING
+from isplitlbi.runtime.dask.client import client_of
+from isplitlbi.runtime.dask.cluster import Cluster
+from isplitlbi.runtime.dask.rounds import Costs
 
-from isplitlbi.data.comparisons import Comparisons
-from isplitlbi.data.readers import Parts
-from isplitlbi.errors import WorkersLost
-from isplitlbi.runtime.dask.cluster import (
-    Cluster,
-    Costs,
-    Source,
-    VotesInMemory,
-    client_of,
-    refuse_unfit,
-)
-from isplitlbi.runtime.dask.fit import Fit, abnormality_on
-from isplitlbi.runtime.dask.parts import VotesInParts
-
-if TYPE_CHECKING:
-    from distributed import Client
-
-__all__ = [
-    "Cluster",
-    "Costs",
-    "Fit",
-    "VotesInMemory",
-    "VotesInParts",
-    "WorkersLost",
-    "abnormality_on",
-    "client_of",
-    "cluster_of",
-]
-
-
-def cluster_of(
-    client: Client,
-    votes: Comparisons | Parts,
-    folder: Path | None = None,
-    *,
-    again: bool = False,
-) -> Cluster:
-    """Put votes on the workers of a client: those that it holds, or parts that the workers read.
-
-    Votes that were there before go there ``again`` without further notes on them.
-    """
-    refuse_unfit(client)
-    source: Source
-    if isinstance(votes, Parts):
-        source = VotesInParts(client, votes, again)
-    else:
-        source = VotesInMemory(client, votes)
-    return Cluster(client, source, folder)
+__all__ = ["Cluster", "Costs", "client_of"]

@@ -1,8 +1,9 @@
-"""Votes in the parts of a folder that all workers reach: they read them, the client never does.
+"""Votes that can be put on workers: those that the client holds, and parts that workers read.
 
-Every part is read by some worker, with the checks of any file of votes. The ids in it are collected
-from all parts, on the workers, and only then come to the client, which cuts the users into shards.
-Each part is then cut in turn, and its pieces go to the workers of their shards.
+The parts of a folder that all workers reach are read by the workers, never by the client. Every
+part is read by some worker, with the checks of any file of votes. The ids in it are collected from
+all parts, on the workers, and only then come to the client, which cuts the users into shards. Each
+part is then cut in turn, and its pieces go to the workers of their shards.
 """
 
 from __future__ import annotations
@@ -12,16 +13,18 @@ from collections.abc import Mapping, Sequence
 from itertools import compress, pairwise
 from operator import itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from isplitlbi.data.comparisons import Comparisons
+from isplitlbi.data.layout import Layout
 from isplitlbi.data.readers import Described, Parts, Reading, described, read_part
 from isplitlbi.data.vocabulary import Vocabulary
 from isplitlbi.errors import InvalidVotes
-from isplitlbi.runtime.dask.cluster import is_loss, nobody_answers, result_of
-from isplitlbi.runtime.dask.shard import Piece
+from isplitlbi.runtime.dask.client import is_loss, nobody_answers, result_of
+from isplitlbi.runtime.dask.shards import Piece
+from isplitlbi.typing import Labels, Places
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -29,6 +32,68 @@ if TYPE_CHECKING:
 log = logging.getLogger("isplitlbi")
 
 AT_ONCE = 8  # censuses that one worker adds up
+
+
+class VoteSource(Protocol):
+    """Votes that can be put on workers, again and again."""
+
+    @property
+    def users(self) -> Labels:
+        """The ids of all users, sorted."""
+
+    @property
+    def items(self) -> Labels:
+        """The ids of all items, sorted."""
+
+    @property
+    def votes_per_user(self) -> Places:
+        """Number of votes of every user."""
+
+    def pieces(self, bounds: list[int], hosts: Mapping[int, str]) -> dict[int, list[Any]]:
+        """Return the futures of the pieces of some shards, each for its host.
+
+        Shard number k has the users from ``bounds[k]`` to ``bounds[k + 1]``.
+        """
+
+    def release(self) -> None:
+        """Forget what is kept on the workers besides: the shards are made."""
+
+
+class VotesInMemory:
+    """Votes that the client holds."""
+
+    def __init__(self, client: Client, votes: Comparisons) -> None:
+        _refuse_incomplete(votes)
+        self._client, self._votes = client, votes
+        self.users, self.items = votes.users, votes.items
+        self.votes_per_user = votes.votes_per_user
+
+    def pieces(self, bounds: list[int], hosts: Mapping[int, str]) -> dict[int, list[Any]]:
+        """Send every shard's votes to its host."""
+        votes, sent = self._votes, {}
+        for number, host in hosts.items():
+            first, end = bounds[number : number + 2]
+            mine = votes.subset((votes.user >= first) & (votes.user < end))
+            piece = Piece.of(mine, first)
+            sent[number] = [self._client.scatter(piece, workers=[host], direct=True, hash=False)]
+        return sent
+
+    def release(self) -> None:
+        """Keep nothing."""
+
+
+def _refuse_incomplete(votes: Comparisons) -> None:
+    """Refuse votes that are a part of others: workers would not know of the others' slots."""
+    if votes.whole is None:
+        return
+    layout = Layout.of(votes)
+    is_used = np.zeros(layout.n_slots, dtype=np.bool_)
+    for place in (layout.edges.first, layout.edges.second, layout.slots.threshold):
+        is_used[place] = True
+    if not is_used.all():
+        raise InvalidVotes(
+            "a part of votes cannot be fitted on a cluster; make Comparisons of their own."
+        )
 
 
 class VotesInParts:
@@ -67,17 +132,17 @@ class VotesInParts:
         return census
 
     @property
-    def users(self) -> NDArray[Any]:
+    def users(self) -> Labels:
         """The ids of all users, sorted."""
         return self._census.users.labels
 
     @property
-    def items(self) -> NDArray[Any]:
+    def items(self) -> Labels:
         """The ids of all items, sorted."""
         return self._census.items.labels
 
     @property
-    def votes_per_user(self) -> NDArray[np.int64]:
+    def votes_per_user(self) -> Places:
         """Number of votes of every user."""
         return self._census.votes_per_user
 
@@ -112,7 +177,7 @@ class Census(NamedTuple):
 
     users: Vocabulary
     items: Vocabulary
-    votes_per_user: NDArray[np.int64]
+    votes_per_user: Places
 
     @classmethod
     def of(cls, part: Reading) -> Census:
@@ -141,7 +206,7 @@ def _read(file: Path, options: Mapping[str, Any]) -> Reading | Described | Inval
         file.stat()
         return read_part(file, options)
     except InvalidVotes as error:
-        return InvalidVotes(str(error))  # the plain kind, which travels
+        return InvalidVotes(*error.args)  # the plain kind, which travels
     except OSError as error:
         return InvalidVotes(
             f"{file}: a worker does not find this part ({error.strerror}). Put the folder where "

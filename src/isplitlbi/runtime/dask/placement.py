@@ -1,0 +1,233 @@
+"""Shards on workers: where they are, and where they go when a worker is lost."""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+from collections import Counter
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from time import monotonic, sleep
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from isplitlbi.data.summary import Overview
+from isplitlbi.errors import InvalidVotes, UnreadableCheckpoint, WorkersLost
+from isplitlbi.files import written_whole
+from isplitlbi.runtime.base import Found
+from isplitlbi.runtime.dask import client as connection
+from isplitlbi.runtime.dask.client import is_loss, nobody_answers, result_of, workers_of
+from isplitlbi.runtime.dask.shards import Counted, Shard
+from isplitlbi.runtime.dask.sources import VoteSource
+from isplitlbi.runtime.progress import Reporter, Stopped
+from isplitlbi.typing import Places
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+log = logging.getLogger("isplitlbi")
+
+MOST_LOSSES = 10  # of workers in one fit, before it is given up
+SETTLING = 0.5  # seconds after which the scheduler, too, knows of a worker that is gone
+SHARDS = "shards.json"  # beside the checkpoints: how many shards there are
+
+
+class Lost(OSError):
+    """A worker that no longer answers."""
+
+
+class Placed(NamedTuple):
+    """A shard on a worker."""
+
+    actor: Any
+    host: str
+
+    def asked(self, method: str, *arguments: Any) -> Any:
+        """Call a method; return the future of what it says."""
+        try:
+            return getattr(self.actor, method)(*arguments)
+        except Exception as error:
+            raise _lost(error) from None
+
+
+def hear(
+    client: Client, shards: list[Placed], asked: list[Any], reporter: Reporter | None = None
+) -> list[Any]:
+    """Wait for what all shards say, or until a worker of theirs is gone or nobody wants to know."""
+    heard = []
+    for shard, future in zip(shards, asked, strict=True):
+        while True:
+            if reporter is not None and reporter.is_stopped:
+                raise Stopped
+            try:
+                heard.append(future.result(timeout=connection.PULSE))
+                break
+            except TimeoutError:
+                # Dask itself would try to reach it for half a minute.
+                if shard.host not in workers_of(client):
+                    raise Lost(f"the worker {shard.host} is gone") from None
+            except Exception as error:
+                raise _lost(error) from None
+    return heard
+
+
+class Placement:
+    """The shards of some votes on the workers of a client, made again when they are lost.
+
+    Parameters
+    ----------
+    client
+        Of Dask.
+    source
+        The votes.
+    n_shards
+        How many there are to be; fewer where there are not enough users.
+    """
+
+    def __init__(self, client: Client, source: VoteSource, n_shards: int) -> None:
+        self.client, self.source, self.losses = client, source, 0
+        self.bounds = cut_evenly(source.votes_per_user, n_shards)
+        self._lock, self._generation = threading.Lock(), 0
+        self._shards: list[Placed] = []
+        self._counted: list[Counted] = []
+        self._place()
+
+    def __len__(self) -> int:
+        return len(self.bounds) - 1
+
+    def summary(self) -> Overview:
+        """Return what is known of all votes."""
+        source, digests = self.source, [each.digest for each in self._counted]
+        return Overview(
+            source.users, source.items, source.votes_per_user,
+            sum(each.n_ties for each in self._counted),
+            np.array(digests, dtype=np.uint64).sum(axis=0, dtype=np.uint64),
+        )  # fmt: skip
+
+    def insist(self, call: Callable[[list[Placed]], Found]) -> Found:
+        """Call with all shards, until no worker is lost on the way."""
+        while True:
+            with self._lock:
+                generation, shards = self._generation, list(self._shards)
+            try:
+                return call(shards)
+            except Lost as error:
+                self._replace_lost(generation, error)
+
+    def _replace_lost(self, generation: int, error: Exception) -> None:
+        with self._lock:
+            if generation != self._generation:  # another job has noticed before
+                return
+            self._note_loss(error)
+            self._place()
+            self._generation += 1
+
+    def _note_loss(self, error: Exception) -> None:
+        self.losses += 1
+        if self.losses > MOST_LOSSES:
+            raise WorkersLost(f"workers were lost {MOST_LOSSES} times; the last: {error}.")
+        log.warning("a worker was lost (%s); its users are placed anew.", error)
+        sleep(SETTLING)
+
+    def _place(self) -> None:
+        """Make the shards that are not on any worker, on the workers there are now."""
+        deadline = monotonic() + connection.PATIENCE
+        while True:
+            try:
+                self._make_missing()
+                return
+            except Exception as error:
+                if not is_loss(error):
+                    raise
+                if workers_of(self.client):
+                    self._note_loss(error)
+                    deadline = monotonic() + connection.PATIENCE
+                elif monotonic() > deadline:
+                    raise nobody_answers(error) from None
+                else:
+                    sleep(SETTLING)
+
+    def _make_missing(self) -> None:
+        kept = self._alive()
+        hosts = self._hosts(kept)
+        lost = [number for number in range(len(self)) if number not in kept]
+        wanted = {number: hosts[place % len(hosts)] for place, number in enumerate(lost)}
+        made = kept | self._made_on(wanted)
+        placed = [made[number] for number in range(len(self))]
+        counted = hear(self.client, placed, [shard.asked("count") for shard in placed])
+        if self._counted and counted != self._counted:
+            raise InvalidVotes("the votes have changed during the fit; fit them again.")
+        self._shards, self._counted = placed, counted
+        self.source.release()
+
+    def _alive(self) -> dict[int, Placed]:
+        """Return the shards that still answer, by their number."""
+        workers, alive = workers_of(self.client), {}
+        for number, shard in enumerate(self._shards):
+            if shard.host in workers:
+                try:
+                    shard.actor.answers().result(timeout=connection.PATIENCE)
+                    alive[number] = shard
+                except Exception as error:
+                    if not is_loss(error):
+                        raise
+        return alive
+
+    def _hosts(self, kept: Mapping[int, Placed]) -> list[str]:
+        """Return the workers there are, those with the fewest shards first."""
+        workers = workers_of(self.client)
+        if not workers:
+            raise OSError("there is none")
+        holds = Counter(shard.host for shard in kept.values())
+        return sorted(workers, key=lambda worker: (holds[worker], worker))
+
+    def _made_on(self, hosts: Mapping[int, str]) -> dict[int, Placed]:
+        pieces = self.source.pieces(self.bounds, hosts)
+        made = {
+            number: self.client.submit(
+                Shard, number, *self.bounds[number : number + 2], len(self.source.items),
+                *pieces[number], actor=True, workers=[host], pure=False,
+            )
+            for number, host in hosts.items()
+        }  # fmt: skip
+        return {
+            number: Placed(result_of(self.client, future, hosts[number]), hosts[number])
+            for number, future in made.items()
+        }
+
+
+def cut_evenly(votes_per_user: Places, n_shards: int) -> list[int]:
+    """Return bounds of users, first and last included, with about as many votes in between."""
+    n_users = len(votes_per_user)
+    ends = np.cumsum(votes_per_user)
+    cuts = np.searchsorted(ends, ends[-1] * np.arange(1, n_shards) / n_shards) + 1
+    bounds: list[int] = np.unique([0, *np.minimum(cuts, n_users), n_users]).tolist()
+    return bounds
+
+
+def remember_shards(folder: Path, n_shards: int) -> None:
+    """Note the number of shards where the checkpoints are: with another they are of no use."""
+    with written_whole(folder / SHARDS) as unfinished:
+        unfinished.write_text(json.dumps(n_shards), encoding="utf-8")
+
+
+def remembered_shards(folder: Path) -> int | None:
+    """Return the number of shards that checkpoints are of; nothing where there are none."""
+    if not (folder / SHARDS).exists():
+        return None
+    try:
+        n_shards = int(json.loads((folder / SHARDS).read_text(encoding="utf-8")))
+    except (ValueError, TypeError):
+        n_shards = 0
+    if n_shards < 1:
+        raise UnreadableCheckpoint(
+            f"{folder / SHARDS}: this checkpoint is damaged; start the fit anew."
+        )
+    return n_shards
+
+
+def _lost(error: Exception) -> Exception:
+    """Return the error, as a loss where it tells of one."""
+    return Lost(str(error) or type(error).__name__) if is_loss(error) else error

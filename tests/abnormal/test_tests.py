@@ -1,0 +1,199 @@
+"""Who does not vote like the consensus: p-values, q-values and flags."""
+
+import tracemalloc
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.stats import false_discovery_control, kstest
+
+from crowds import SCORES, THRESHOLD, agreeing, centred, consensus_of, gather, vote
+from isplitlbi.abnormal import tests as user_tests
+from isplitlbi.abnormal.expectation import Answers, Expectation, Inputs
+from isplitlbi.abnormal.tests import benjamini_hochberg, find_flags
+from isplitlbi.data.layout import Layout
+from isplitlbi.evaluation.simulate import malicious_study, simulate
+from isplitlbi.model.links import Logistic
+from isplitlbi.runtime.local import Local
+from isplitlbi.solvers.likelihood import fit_consensus
+
+LINK = Logistic()
+
+
+def inputs(votes, consensus):
+    return Inputs(votes, Answers.of(votes), LINK, consensus, 1e-3, 0, Local(votes))
+
+
+def test_q_values_are_those_of_benjamini_and_hochberg():
+    p_value = np.array([0.01, 0.04, 0.03, 0.005, 0.9])
+    assert_allclose(benjamini_hochberg(p_value), [0.025, 0.05, 0.05, 0.025, 0.9])
+    many = np.random.default_rng(0).random(50) ** 2
+    assert_allclose(benjamini_hochberg(many), false_discovery_control(many))
+
+
+def test_q_values_ignore_users_without_votes():
+    p_value = np.array([np.nan, 0.02, np.nan, 0.6, 0.01])
+    expected = [np.nan, 0.03, np.nan, 0.6, 0.03]
+    assert_allclose(benjamini_hochberg(p_value), expected)
+    assert np.isnan(benjamini_hochberg(np.full(3, np.nan))).all()
+
+
+@pytest.mark.parametrize(("n_votes", "n_users"), [(1, 400), (5, 300), (60, 200)])
+def test_the_p_values_of_users_who_agree_are_uniform(n_votes, n_users):
+    votes = agreeing(n_users, n_votes, seed=1)
+    p_value = find_flags(inputs(votes, fit_consensus(votes, LINK))).p_value
+    assert 0.01 < np.mean(p_value < 0.05) < 0.1
+    assert kstest(p_value, "uniform").pvalue > 0.001
+
+
+def test_hardly_anybody_who_agrees_is_flagged(found, votes):
+    normal = np.char.startswith(votes.users.astype(str), "normal")
+    assert found.flagged[normal].sum() <= 1
+
+
+def test_the_reversed_user_is_flagged_first():
+    rng = np.random.default_rng(0)
+    voters = {f"normal-{number}": vote(rng, 40) for number in range(30)}
+    votes = gather(voters | {"reversed": vote(rng, 40, -SCORES)})
+    flagged = find_flags(inputs(votes, fit_consensus(votes, LINK)))
+    assert votes.users[flagged.flagged].tolist() == ["reversed"]
+    assert votes.users[np.argmin(flagged.q_value)] == "reversed"
+    assert np.sum(flagged.q_value == flagged.q_value.min()) == 1
+
+
+@pytest.mark.parametrize("kind", ["reversed", "random", "always-left", "always-tie"])
+def test_malicious_users_are_found_among_many(kind):
+    votes, truth = malicious_study(kind, 0)
+    flagged = find_flags(inputs(votes, fit_consensus(votes, LINK))).flagged
+    assert flagged[truth.abnormal].all()
+    assert flagged[~truth.abnormal].sum() <= 3
+
+
+def test_who_is_flagged_is_who_has_a_small_q_value(found):
+    assert_array_equal(found.flagged, found.q_value <= found.fdr)
+    assert_allclose(found.q_value, benjamini_hochberg(found.p_value))
+    assert np.all((found.p_value > 0) & (found.p_value <= 1))
+
+
+def test_users_with_too_few_votes_are_marked_and_not_flagged(votes, found):
+    n_votes = votes.votes_per_user
+    assert_array_equal(found.votes_needed > 0, n_votes <= 2)
+    assert np.all(found.votes_needed[n_votes <= 2] > n_votes[n_votes <= 2])
+    assert not found.flagged[n_votes <= 2].any()
+
+
+def test_the_votes_needed_would_do(found, votes, start, voters):
+    # As many votes on the same pair, all of them the least probable: now the user can be flagged.
+    n_votes = int(found.votes_needed[votes.users.tolist().index("newcomer-1")])
+    expected = np.exp(LINK.log_probabilities(start.scores[3] - start.scores[4], start.threshold))
+    least = 1 - int(np.argmin(expected))
+    stubborn = np.full(n_votes, 3), np.full(n_votes, 4), np.full(n_votes, least)
+    again = gather(voters | {"newcomer-1": stubborn})
+    assert find_flags(inputs(again, start)).votes_needed[again.users == "newcomer-1"] == [0]
+
+
+def test_abnormal_users_do_not_pull_the_consensus(reversing):
+    votes, truth = reversing
+    pulled = fit_consensus(votes, LINK)
+    kept = find_flags(inputs(votes, pulled))
+    error = [
+        np.linalg.norm(centred(c.scores) - centred(truth.scores)) for c in (pulled, kept.consensus)
+    ]
+    assert error[1] < 0.5 * error[0]
+    assert kept.flagged[truth.abnormal].all()
+    assert kept.flagged[~truth.abnormal].sum() <= 3
+
+
+@pytest.fixture(scope="module")
+def repeated():
+    """Return the test of one user who voted often on some pairs, and how to draw for it."""
+    rng = np.random.default_rng(4)
+    left, right, outcome = vote(rng, 40)
+    often = np.repeat([0, 2], 15), np.repeat([1, 5], 15), rng.integers(-1, 2, size=30)
+    votes = gather({"u": tuple(map(np.append, (left, right, outcome), often))})
+    answers = Answers.of(votes)
+    assert np.any(answers.n_votes > user_tests.MANY_VOTES)
+    assert np.any(answers.n_votes <= user_tests.MANY_VOTES)
+    expected = Expectation.of(answers, consensus_of(SCORES, THRESHOLD), LINK)
+    tests = user_tests._Tests.of(answers, expected, user_tests._Directions.of(answers, votes))
+
+    def draw(n_draws, seed):
+        return tests.revote(0).draw(n_draws, np.random.default_rng(seed))
+
+    return tests.test(0), draw, answers
+
+
+def test_the_statistic_is_the_score_weighted_by_information_and_prior(repeated):
+    test, _, answers = repeated
+    margin = SCORES[answers.left] - SCORES[answers.right]
+    each = np.eye(len(SCORES))
+    direction = np.column_stack(
+        [margin, np.ones(len(margin)), each[answers.left] - each[answers.right]]
+    )
+    slope = LINK.gradient(margin, THRESHOLD)
+    one_vote = np.concatenate([slope[:, :, :1] * direction[:, None], slope[:, :, 1:]], axis=2)
+    foreseen = answers.n_votes[:, None] * np.exp(LINK.log_probabilities(margin, THRESHOLD))
+    score = np.einsum("bo,boi->i", answers.counts, one_vote)
+    information = np.einsum("bo,boi,boj->ij", foreseen, one_vote, one_vote)
+    prior = np.eye(len(score)) / user_tests.DEVIATION_VARIANCE
+    expected = score @ np.linalg.solve(information + prior, score)
+    assert test.statistic == pytest.approx(expected)
+
+
+def test_the_moments_of_the_statistic_are_those_of_many_draws(repeated):
+    test, draw, _ = repeated
+    drawn = draw(5_000, 0)
+    assert abs(drawn.mean() - test.mean) < 4 * drawn.std() / np.sqrt(len(drawn))
+    assert test.variance == pytest.approx(drawn.var(), rel=0.3)
+
+
+def test_the_rough_p_value_is_near_the_share_of_draws_beyond(repeated):
+    test, draw, _ = repeated
+    drawn = draw(5_000, 0)
+    for share in (0.5, 0.9, 0.99):
+        at = test._replace(statistic=float(np.quantile(drawn, share)))
+        assert user_tests._approximate_p(np.array([at])) == pytest.approx(1 - share, abs=0.03)
+
+
+def test_votes_drawn_as_counts_are_like_those_drawn_one_by_one(repeated, monkeypatch):
+    _, draw, _ = repeated
+    drawn = []
+    for many in (0, 10**9):
+        monkeypatch.setattr(user_tests, "MANY_VOTES", many)
+        drawn.append(draw(5_000, 1))
+    counted, single = drawn
+    assert not np.array_equal(counted, single)
+    error = np.sqrt((counted.var() + single.var()) / len(single))
+    assert abs(counted.mean() - single.mean()) < 4 * error
+    assert counted.var() == pytest.approx(single.var(), rel=0.15)
+
+
+def test_draws_in_small_parts_are_the_same_number_of_draws(repeated, monkeypatch):
+    test, draw, _ = repeated
+    monkeypatch.setattr(user_tests, "MOST_NUMBERS", 1_000)
+    drawn = draw(3_000, 2)
+    assert drawn.shape == (3_000,)
+    assert abs(drawn.mean() - test.mean) < 4 * drawn.std() / np.sqrt(len(drawn))
+
+
+def test_what_a_test_takes_is_not_kept_for_every_user(monkeypatch):
+    monkeypatch.setattr(user_tests, "ROUNDS", (100, 200))
+    votes = simulate(
+        n_users=150, n_items=400, votes_per_user=(80, 80), score_sd=1.5, random_state=0
+    ).votes
+    start = fit_consensus(votes, LINK)
+    tracemalloc.start()
+    find_flags(inputs(votes, start))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    matrices = 8 * np.sum(Layout.of(votes).slots.sizes ** 2)
+    assert peak < 0.5 * matrices
+
+
+def test_progress_is_told_up_to_the_end(votes, start):
+    shares = []
+    find_flags(inputs(votes, start), progress=shares.append)
+    assert np.all(np.diff(shares) > 0)
+    assert shares[0] >= 0.0
+    assert shares[-1] == 1.0
+    assert len(shares) > 3
