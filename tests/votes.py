@@ -7,6 +7,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from isplitlbi.data.comparisons import Comparisons
+from isplitlbi.data.layout import Layout
 
 
 def random_votes(
@@ -75,10 +76,15 @@ def rebuilt(votes, order=None, swapped=False):
 def arrays_of(votes):
     """Return every array of the votes by name, slots and edges included."""
     named = {field.name: getattr(votes, field.name) for field in fields(votes)}
-    del named["_part_of"]
-    named |= {name: getattr(votes, name) for name in ("left_slot", "right_slot")}
-    named |= {f"slots.{name}": array for name, array in votes.slots._asdict().items()}
-    return named | {f"edges.{name}": array for name, array in votes.edges._asdict().items()}
+    del named["whole"]
+    layout = Layout.of(votes)
+    arrays = {"slots": layout.slots, "edges": layout.edges}
+    return named | {
+        f"{part}.{name}": array
+        for part, fields_of in arrays.items()
+        for name, array in fields_of._asdict().items()
+        if isinstance(array, np.ndarray)
+    }
 
 
 def assert_same(one, other):

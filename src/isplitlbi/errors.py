@@ -1,7 +1,8 @@
 """What a person can mend, told in a sentence: one base, and a class for each kind.
 
 Whoever catches `ISplitLBIError` has all that this package refuses. Anything else that escapes from
-it is a bug of ours.
+it is a bug of ours. Errors travel between processes: all that they know is in ``args`` or in
+attributes, and none of them has an ``__init__`` of its own.
 """
 
 from __future__ import annotations
@@ -11,8 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    import numpy as np
-    from numpy.typing import NDArray
+    from isplitlbi.typing import Mask, Places
 
 
 class Setting(NamedTuple):
@@ -34,17 +34,32 @@ class ISplitLBIError(Exception):
     *parts
         What the sentence consists of: texts, and settings, which the command line spells in its
         own way.
+
+    Examples
+    --------
+    >>> error = ISplitLBIError("Read it with ", Setting("user", "who"), Setting("force", True), ".")
+    >>> str(error)
+    "Read it with user='who', force=True."
+    >>> error.told(lambda setting: f"--{setting.name}")
+    'Read it with --user --force.'
     """
 
     def __str__(self) -> str:
         """Tell it to somebody who calls from Python."""
-        return self.told(Setting.in_python)
+        return self.told(Setting.in_python, ", ").replace("=....", "=...")  # at its end
 
-    def told(self, spell: Callable[[Setting], str]) -> str:
-        """Return the sentence, with settings spelled by a function."""
-        return "".join(
-            spell(part) if isinstance(part, Setting) else str(part) for part in self.args
-        )
+    def told(self, spell: Callable[[Setting], str], between: str = " ") -> str:
+        """Return the sentence, with settings spelled by a function.
+
+        Settings that stand side by side have ``between`` between them.
+        """
+        told, after_setting = "", False
+        for part in self.args:
+            is_setting = isinstance(part, Setting)
+            told += between if is_setting and after_setting else ""
+            told += spell(part) if is_setting else str(part)
+            after_setting = is_setting
+        return told
 
 
 class InvalidSetting(ISplitLBIError, ValueError):
@@ -71,7 +86,7 @@ class InvalidRows(InvalidVotes):
     """
 
     source: str
-    rows: NDArray[np.bool_]
+    rows: Mask
     problem: str
     remedy: tuple[str | Setting, ...]
 
@@ -82,7 +97,7 @@ class InvalidRows(InvalidVotes):
         rows: Any,
         problem: str,
         *remedy: str | Setting,
-        numbers: NDArray[np.int64] | None = None,
+        numbers: Places | None = None,
     ) -> Self:
         """Name the rows: as ``numbers`` calls them, or as they are counted, from 1."""
         import numpy as np  # here, because the command line answers --help without it
@@ -127,7 +142,7 @@ class MissingLibrary(ISplitLBIError, ImportError):
     """An optional library that is not installed."""
 
 
-def _rows_named(numbers: NDArray[np.int64]) -> str:
+def _rows_named(numbers: Places) -> str:
     if len(numbers) == 1:
         return f"row {numbers[0]}"
     *shown, last = [*map(str, numbers[:3]), f"{len(numbers) - 3:,} more"][: len(numbers)]

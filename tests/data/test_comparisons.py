@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from isplitlbi import Comparisons, InvalidVotes
-from isplitlbi.data import comparisons
 from isplitlbi.data.vocabulary import Vocabulary
-from votes import arrays_of, as_tuples, assert_same, from_rows, multiset, random_votes, rebuilt
+from isplitlbi.errors import InvalidSetting
+from votes import arrays_of, as_tuples, assert_same, from_rows, random_votes
 from votes import rows as vote_rows
 
 TABLE = {
@@ -200,7 +200,7 @@ BAD_COLUMNS = {
         ["row 4", "winner ''", "not one of left, tie, right"]),
     "unknown winner": ({"winner": ["left", "draw", "tie", "draw", "tie"]},
         ["rows 2 and 4: winner 'draw'", "not one of left, tie, right",
-         "labels={'draw': 'tie'}", "--label draw=tie"]),
+         "Map it with labels={'draw': 'tie'}, or left, or right."]),
     "winner in capitals": ({"winner": ["left", "Left", "tie", "tie", "tie"]},
         ["row 2", "winner 'Left'", "labels={'Left': "]),
     "unknown number": ({"winner": [1, 0, -1, 2, 1]},
@@ -273,12 +273,12 @@ def test_missing_values_are_found_in_every_kind_of_frame(frame):
 
 
 BAD_CSV = {
-    "user,left,right,winner\nu,a,b,left\nu,a,b,draw\n": ["row 2", "winner 'draw'", "--label"],
+    "user,left,right,winner\nu,a,b,left\nu,a,b,draw\n": ["row 2", "winner 'draw'", "labels="],
     "user,left,right,winner\nu,a,b,left\nu,,b,tie\n": ["row 2", "left is missing"],
     "user,left,right,winner\nu,a,b,left\nu,b,b,tie\n": ["row 2", "item 'b'", "itself"],
     "user,left,right,winner,weight\nu,a,b,tie,1\nu,a,b,tie,nan\n": ["row 2", "weight nan"],
     "user,left,right,winner,weight\nu,a,b,tie,-1\n": ["row 1", "weight -1.0"],
-    "user,left,right\nu,a,b\n": ["no column 'winner'", "found: user, left, right", "--winner"],
+    "user,left,right\nu,a,b\n": ["no column 'winner'", "found: user, left, right", "winner=..."],
     "user,left,right,winner\n": ["there are no votes"],
 }
 
@@ -298,7 +298,7 @@ def test_a_missing_column_is_named_with_those_found_and_how_to_name_another(role
     frame = pl.DataFrame(TABLE).drop(role)
     with pytest.raises(InvalidVotes) as caught:
         Comparisons.from_frame(frame)
-    for fragment in (f"no column '{role}'", ", ".join(frame.columns), f"{role}=...", f"--{role}"):
+    for fragment in (f"no column '{role}'", ", ".join(frame.columns), f"with {role}=..."):
         assert fragment in str(caught.value)
 
 
@@ -326,12 +326,6 @@ def test_what_is_not_a_frame_is_refused_with_what_it_is(thing):
         Comparisons.from_frame(thing)
 
 
-@pytest.mark.parametrize("target", ["draw", "", None, 0])
-def test_a_label_mapped_to_nonsense_is_refused(target):
-    with pytest.raises(InvalidVotes, match=r"a label is mapped to .* not one of left, tie, right"):
-        Comparisons.from_arrays(**columns(), labels={"draw": target})
-
-
 def test_a_very_long_id_does_not_drown_the_message():
     long = "x" * 10_000
     with pytest.raises(InvalidVotes) as caught:
@@ -339,131 +333,7 @@ def test_a_very_long_id_does_not_drown_the_message():
     assert "itself" in str(caught.value) and len(str(caught.value)) < 300
 
 
-# --- edges and slots -----------------------------------------------------------------------
-
-
-def brute_tally(votes):
-    """Count outcomes per (user, pair) one vote after another, the lower item first."""
-    tally = {}
-    weights = np.ones(len(votes)) if votes.weight is None else votes.weight
-    for user, left, right, outcome, weight in zip(
-        votes.user, votes.left, votes.right, votes.outcome, weights, strict=True
-    ):
-        pair, mirrored = (user, min(left, right), max(left, right)), left > right
-        counts = tally.setdefault(pair, [0.0, 0.0, 0.0])
-        counts[1 - (-outcome if mirrored else outcome)] += weight
-    return tally
-
-
-def edge_table(votes):
-    edges, item = votes.edges, votes.slots.coordinate
-    counts = np.stack([edges.first_wins, edges.ties, edges.second_wins], axis=-1)
-    keys = zip(edges.owner, item[edges.first], item[edges.second], strict=True)
-    return dict(zip(keys, counts, strict=True))
-
-
-@given(vote_rows, st.booleans())
-def test_edges_count_the_votes_of_one_user_on_one_pair(rows, weighted):
-    votes = from_rows(rows, weighted=weighted)
-    found, expected = edge_table(votes), brute_tally(votes)
-    assert list(found) == sorted(expected)
-    assert len(votes.edges.first) == len(expected)
-    for key, counts in expected.items():
-        np.testing.assert_allclose(found[key], counts, rtol=1e-14)
-
-
-@given(vote_rows)
-def test_edges_lie_in_their_users_slots_first_before_second(rows):
-    votes = from_rows(rows)
-    slots, edges = votes.slots, votes.edges
-    assert edges.start[0] == 0 and edges.start[-1] == len(edges.first)
-    assert (edges.first < edges.second).all()
-    assert (slots.owner[edges.first] == edges.owner).all()
-    assert (slots.owner[edges.second] == edges.owner).all()
-    assert (slots.coordinate[edges.second] < votes.n_items).all()
-
-
-def test_a_vote_of_weight_two_is_that_vote_twice():
-    twice = Comparisons.from_arrays(["u"] * 3, list("aab"), list("bbc"), [1, 1, 0])
-    weighted = Comparisons.from_arrays(["u"] * 2, list("ab"), list("bc"), [1, 0], weight=[2, 1])
-    for one, other in zip(twice.edges, weighted.edges, strict=True):
-        np.testing.assert_array_equal(one, other, strict=True)
-
-
-@given(vote_rows)
-def test_slots_are_the_items_each_user_compared_and_a_threshold_last(rows):
-    votes = from_rows(rows)
-    slots = votes.slots
-    for user in range(votes.n_users):
-        mine = votes.user == user
-        compared = sorted({*votes.left[mine].tolist(), *votes.right[mine].tolist()})
-        own = slots.coordinate[slots.start[user] : slots.start[user + 1]]
-        assert own.tolist() == [*compared, votes.n_items]
-    assert slots.n_users == votes.n_users
-    assert (slots.coordinate[slots.threshold] == votes.n_items).all()
-    assert (slots.coordinate[votes.left_slot] == votes.left).all()
-    assert (slots.coordinate[votes.right_slot] == votes.right).all()
-    assert (slots.owner[votes.left_slot] == votes.user).all()
-
-
-@given(vote_rows, st.booleans())
-def test_slots_and_edges_are_the_same_with_and_without_a_table_of_all_of_them(rows, weighted):
-    def laid():
-        votes = from_rows(rows, weighted=weighted)
-        return votes, votes.subset(np.arange(0, len(votes), 2))
-
-    expected = laid()
-    assert len(expected[0].edges.first) and len(expected[1].edges.first)
-    with pytest.MonkeyPatch.context() as patch:
-        for per_vote, bits in ((10**6, 63), (0, 63), (10**6, 0), (0, 0)):
-            patch.setattr(comparisons, "TABLE_PER_VOTE", per_vote)
-            patch.setattr(comparisons, "PACKED_BITS", bits)
-            for here, there in zip(laid(), expected, strict=True):
-                assert_same(here, there)
-
-
-def test_memory_grows_with_the_votes_and_not_with_users_times_items():
-    n = 2000
-    votes = Comparisons.from_arrays(range(n), range(n), range(1, n + 1), [1] * n)
-    assert len(votes.slots.coordinate) == 3 * n
-    assert len(votes.edges.first) == n
-
-
-@given(vote_rows, st.booleans(), st.randoms(use_true_random=False))
-def test_the_order_of_the_rows_does_not_matter(rows, weighted, random):
-    votes = from_rows(rows, weighted=weighted)
-    shuffled = list(rows)
-    random.shuffle(shuffled)
-    here, there = arrays_of(votes), arrays_of(from_rows(shuffled, weighted=weighted))
-    for name, array in here.items():
-        if name in ("users", "items") or "." in name:
-            np.testing.assert_array_equal(array, there[name], err_msg=name, strict=True)
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_sums_of_many_weights_do_not_depend_on_the_order_of_the_rows(seed):
-    rng = np.random.default_rng(seed)
-    votes = random_votes(rng, n_users=1, n_items=2, n_votes=200, weighted=True)
-    other = rebuilt(votes, order=rng.permutation(200), swapped=rng.random(200) < 0.5)
-    for name, array in votes.edges._asdict().items():
-        np.testing.assert_array_equal(array, getattr(other.edges, name), err_msg=name, strict=True)
-    for one, two in zip(
-        votes.split_within_user(0.3, seed),
-        rebuilt(votes, order=rng.permutation(200)).split_within_user(0.3, seed),
-        strict=True,
-    ):
-        assert multiset(one) == multiset(two)
-
-
-@given(vote_rows, st.data())
-def test_swapping_the_sides_of_any_votes_leaves_the_edges_unchanged(rows, data):
-    votes = from_rows(rows)
-    n = votes.n_votes
-    swapped = np.array(data.draw(st.lists(st.booleans(), min_size=n, max_size=n)))
-    other = rebuilt(votes, swapped=swapped)
-    assert (other.left[swapped] == votes.right[swapped]).all()
-    for name, array in votes.edges._asdict().items():
-        np.testing.assert_array_equal(array, getattr(other.edges, name), err_msg=name, strict=True)
+# --- what they look like -------------------------------------------------------------------
 
 
 def test_votes_say_what_they_are():
@@ -479,7 +349,7 @@ def test_votes_say_what_they_are():
 
 def test_votes_cannot_be_changed():
     whole = Comparisons.from_arrays(**columns())
-    for votes in (whole, whole.subset([0, 2]), *whole.split_within_user(0.5, 0)):
+    for votes in (whole, whole.subset([0, 2])):
         for name, array in arrays_of(votes).items():
             assert not array.flags.writeable, name
         with pytest.raises(FrozenInstanceError):
@@ -498,33 +368,25 @@ def test_votes_do_not_share_memory_with_what_they_came_from():
 @pytest.mark.parametrize(
     "chosen", [[4, 0], np.array([True, False, False, False, True]), np.array([-1, 0])]
 )
-def test_a_subset_keeps_the_vocabularies_and_slots_of_the_whole(chosen):
+def test_a_subset_keeps_the_vocabularies_of_the_whole(chosen):
     votes = Comparisons.from_arrays(**columns())
     part = votes.subset(chosen)
-    assert part.users is votes.users and part.items is votes.items and part.slots is votes.slots
+    assert part.users is votes.users and part.items is votes.items and part.whole is votes
     everything = as_tuples(votes)
     assert Counter(as_tuples(part)) == Counter([everything[0], everything[4]])
-    assert edge_table(part).keys() == brute_tally(part).keys()
-    assert part.edges.start.shape == votes.edges.start.shape
 
 
 def test_a_subset_of_a_subset_is_a_subset():
     votes = random_votes(0, weighted=True, group_size=3)
-    assert_same(votes.subset([5, 9, 2]).subset([True, False, True]), votes.subset([5, 2]))
-
-
-def test_the_empty_subset_has_no_edges_and_all_slots():
-    votes = random_votes(0)
-    part = votes.subset(np.zeros(len(votes), dtype=bool))
-    assert len(part) == 0 and len(part.edges.first) == 0
-    assert part.edges.start.tolist() == [0] * (votes.n_users + 1)
-    assert part.slots is votes.slots
+    part = votes.subset([5, 9, 2]).subset([True, False, True])
+    assert_same(part, votes.subset([5, 2]))
+    assert part.whole is votes
 
 
 @pytest.mark.parametrize("length", [0, 4, 6])
 def test_a_mask_of_the_wrong_length_is_refused(length):
     votes = Comparisons.from_arrays(**columns())
-    with pytest.raises(ValueError, match=f"mask of {length} rows does not fit 5 votes"):
+    with pytest.raises(InvalidSetting, match=f"mask of {length} rows does not fit 5 votes"):
         votes.subset(np.ones(length, dtype=bool))
 
 
@@ -533,75 +395,9 @@ def test_an_index_beyond_the_votes_is_refused():
         Comparisons.from_arrays(**columns()).subset([5])
 
 
-# --- splits and folds ----------------------------------------------------------------------
+# --- votes from several places -------------------------------------------------------------
 
-SHARES = st.floats(0.05, 0.95)
 SEEDS = st.integers(0, 2**32 - 1)
-
-
-def sizes(votes, by_outcome):
-    """The number of votes of every user, or of every user and outcome."""
-    keys = votes.user * 3 + (votes.outcome + 1 if by_outcome else 0)
-    return np.bincount(keys, minlength=3 * votes.n_users)
-
-
-@given(vote_rows, SHARES, SEEDS)
-def test_a_split_gives_every_user_and_outcome_its_share_within_one_vote(rows, share, seed):
-    votes = from_rows(rows, weighted=False)
-    _, test = votes.split_within_user(share, seed)
-    for by_outcome in (False, True):
-        difference = sizes(test, by_outcome) - share * sizes(votes, by_outcome)
-        assert np.abs(difference).max() < 1.0 + 1e-9
-
-
-@given(vote_rows, SHARES, SEEDS, st.booleans())
-def test_the_parts_of_a_split_are_disjoint_and_complete(rows, share, seed, grouped):
-    votes = from_rows(rows, grouped=grouped)
-    train, test = votes.split_within_user(share, seed)
-    assert multiset(train) + multiset(test) == multiset(votes)
-    for part in (train, test):
-        assert part.users is votes.users and part.items is votes.items
-        assert part.slots is votes.slots
-
-
-@given(vote_rows, SHARES, SEEDS, st.booleans(), st.booleans(), st.randoms(use_true_random=False))
-def test_a_split_does_not_depend_on_the_order_of_the_rows(
-    rows, share, seed, weighted, grouped, random
-):
-    votes = from_rows(rows, weighted=weighted, grouped=grouped)
-    order = list(range(len(rows)))
-    random.shuffle(order)
-    other = rebuilt(votes, order=order)
-    for one, two in zip(
-        votes.split_within_user(share, seed), other.split_within_user(share, seed), strict=True
-    ):
-        assert multiset(one) == multiset(two)
-
-
-def test_the_same_seed_gives_the_same_split_and_another_seed_another():
-    votes = random_votes(0, n_votes=200)
-    splits = [votes.split_within_user(0.3, seed) for seed in (1, 1, 2)]
-    generated = votes.split_within_user(0.3, np.random.default_rng(1))
-    assert_same(splits[0][1], splits[1][1])
-    assert_same(splits[0][1], generated[1])
-    assert multiset(splits[0][1]) != multiset(splits[2][1])
-
-
-def test_every_vote_has_the_same_chance_to_be_in_the_test_part():
-    votes = Comparisons.from_arrays(["u"] * 7, ["a"] * 7, list("bcdefgh"), [1, 1, 1, 1, 0, 0, -1])
-    rng = np.random.default_rng(0)
-    draws = 3000
-    counts = np.zeros(votes.n_items)
-    for _ in range(draws):
-        counts[votes.split_within_user(0.3, rng)[1].right] += 1
-    # Five standard deviations of a proportion of 0.3.
-    assert np.abs(counts[1:] / draws - 0.3).max() < 5 * np.sqrt(0.21 / draws)
-
-
-def test_one_generator_gives_one_split_after_another():
-    votes, rng = random_votes(0, n_votes=200), np.random.default_rng(1)
-    first, second = (votes.split_within_user(0.3, rng)[1] for _ in range(2))
-    assert multiset(first) != multiset(second)
 
 
 @given(vote_rows, st.integers(1, 4), st.booleans(), st.booleans(), SEEDS)
@@ -633,76 +429,6 @@ def test_votes_are_not_renumbered_by_vocabularies_that_lack_their_ids():
         one.renumbered(users, items)
 
 
-@given(vote_rows, SHARES, SEEDS, st.integers(2, 6))
-def test_votes_of_one_group_stay_together(rows, share, seed, n_folds):
-    votes = from_rows(rows, grouped=True)
-    parts = [votes.split_within_user(share, seed)]
-    if n_folds <= len(votes):
-        parts += votes.folds_within_user(n_folds, seed)
-    for train, test in parts:
-        both = {(u, g) for u, g in zip(train.user, train.group, strict=True)} & {
-            (u, g) for u, g in zip(test.user, test.group, strict=True)
-        }
-        assert not both
-
-
-def test_groups_are_split_to_within_one_group_per_user():
-    user = np.repeat(np.arange(4), 60)
-    group = np.tile(np.repeat(np.arange(20), 3), 4)
-    votes = Comparisons.from_arrays(user, ["a"] * 240, ["b"] * 240, [1, 0, -1] * 80, group=group)
-    _, test = votes.split_within_user(0.25, 0)
-    assert (test.votes_per_user == 15).all()
-    for _, held_out in votes.folds_within_user(5, 0):
-        assert (held_out.votes_per_user == 12).all()
-
-
-@pytest.mark.parametrize("share", [0, 1, -0.1, 1.5, float("nan")])
-def test_a_share_that_leaves_nothing_is_refused(share):
-    with pytest.raises(ValueError, match=r"test_share is .* must lie between 0 and 1"):
-        random_votes(0).split_within_user(share)
-
-
-@given(vote_rows, st.integers(2, 7), SEEDS, st.booleans())
-def test_every_vote_is_held_out_in_exactly_one_fold(rows, n_folds, seed, grouped):
-    votes = from_rows(rows * 2, grouped=grouped)
-    n_folds = min(n_folds, len(votes))
-    folds = votes.folds_within_user(n_folds, seed)
-    assert len(folds) == n_folds
-    assert sum((multiset(held_out) for _, held_out in folds), Counter()) == multiset(votes)
-    for train, held_out in folds:
-        assert multiset(train) + multiset(held_out) == multiset(votes)
-        for part in (train, held_out):
-            assert part.users is votes.users and part.items is votes.items
-            assert part.slots is votes.slots
-
-
-@given(vote_rows, st.integers(2, 7), SEEDS)
-def test_folds_share_every_user_and_outcome_to_within_one_vote(rows, n_folds, seed):
-    votes = from_rows(rows * 2, weighted=False)
-    folds = votes.folds_within_user(min(n_folds, len(votes)), seed)
-    for by_outcome in (False, True):
-        counts = np.array([sizes(held_out, by_outcome) for _, held_out in folds])
-        assert (counts.max(axis=0) - counts.min(axis=0) <= 1).all()
-
-
-@given(vote_rows, SEEDS, st.booleans(), st.randoms(use_true_random=False))
-def test_folds_do_not_depend_on_the_order_of_the_rows(rows, seed, grouped, random):
-    votes = from_rows(rows * 2, grouped=grouped)
-    order = list(range(len(votes)))
-    random.shuffle(order)
-    other = rebuilt(votes, order=order)
-    for one, two in zip(
-        votes.folds_within_user(2, seed), other.folds_within_user(2, seed), strict=True
-    ):
-        assert multiset(one[1]) == multiset(two[1])
-
-
-@pytest.mark.parametrize("n_folds", [-1, 0, 1, 6])
-def test_a_number_of_folds_that_cannot_be_dealt_is_refused(n_folds):
-    with pytest.raises(ValueError, match=rf"n_folds is {n_folds}; .* from 2 to the 5 votes"):
-        Comparisons.from_arrays(**columns()).folds_within_user(n_folds)
-
-
 # --- real votes ----------------------------------------------------------------------------
 
 REAL = {  # users, items, votes, ties in per cent: the table of the data's README
@@ -719,15 +445,3 @@ def test_real_votes_are_read_whole(name, shared_data):
     votes = Comparisons.read(shared_data / f"{name}.csv")
     ties = round(100 * float(np.mean(votes.outcome == 0)), 1)
     assert (votes.n_users, votes.n_items, votes.n_votes, ties) == REAL[name]
-    counts = [votes.edges.first_wins, votes.edges.ties, votes.edges.second_wins]
-    assert sum(count.sum() for count in counts) == votes.n_votes
-    assert len(votes.slots.coordinate) <= 2 * votes.n_votes + votes.n_users
-
-
-def test_real_rankings_stay_together(shared_data):
-    votes = Comparisons.read(shared_data / "wmt16_cze-eng.csv", group="ranking")
-    train, test = votes.split_within_user(0.2, 0)
-    assert not set(zip(train.user, train.group, strict=True)) & set(
-        zip(test.user, test.group, strict=True)
-    )
-    assert len(test) / len(votes) == pytest.approx(0.2, abs=0.01)

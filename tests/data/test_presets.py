@@ -5,6 +5,7 @@ import pytest
 from isplitlbi import InvalidVotes
 from isplitlbi.data.presets import PRESETS
 from isplitlbi.data.readers import read_votes
+from isplitlbi.errors import InvalidSetting, ISplitLBIError
 from votes import as_tuples, assert_same
 
 LEFT, TIE, RIGHT = 1, 0, -1
@@ -88,6 +89,10 @@ def written(folder, content, name="votes.csv"):
     return path
 
 
+def told(reading):
+    return [str(note) for note in reading.notes]
+
+
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_a_layout_is_recognised_and_its_rows_are_votes(layout, tmp_path):
     content, expected = LAYOUTS[layout]
@@ -169,10 +174,10 @@ def test_pairs_of_one_ranking_stay_together(tmp_path):
 def test_a_system_without_a_rank_is_refused_or_its_pairs_are_dropped(rank, tmp_path):
     path = written(tmp_path, FIVE_WAY.replace("1,1,1,1,1", f"1,1,{rank},1,1"))
     problem = "a rank is missing" if rank == "" else f"a rank '{rank}' is not a number from 1 on"
-    with pytest.raises(InvalidVotes, match=f"row 2: {problem}.*--drop-invalid"):
+    with pytest.raises(InvalidVotes, match=f"row 2: {problem}.*drop_invalid=True"):
         read_votes(path)
     reading = read_votes(path, drop_invalid=True)
-    assert len(reading.votes) == 16 and reading.notes == (f"4 pairs dropped: {problem}.",)
+    assert len(reading.votes) == 16 and told(reading) == [f"4 pairs dropped: {problem}."]
 
 
 def test_counts_are_weights(tmp_path):
@@ -193,7 +198,7 @@ def test_counts_may_come_without_ties(tmp_path):
 def test_a_row_of_zeros_is_no_vote_and_is_told(tmp_path):
     reading = read_votes(written(tmp_path, COUNTS + "eve,tea,milk,0,0.0,0\n"))
     assert len(reading.votes) == 3
-    assert reading.notes == ("1 row dropped: all counts are 0.",)
+    assert told(reading) == ["1 row dropped: all counts are 0."]
 
 
 @pytest.mark.parametrize(
@@ -216,12 +221,12 @@ def test_bad_counts_are_refused_with_the_row_of_the_file(row, problem, tmp_path)
 
 def test_both_bad_is_a_tie_or_dropped_and_counted_either_way(tmp_path):
     path = written(tmp_path, LAYOUTS["arena"][0])
-    assert read_votes(path).notes == ("2 both-bad votes counted as ties.",)
+    assert told(read_votes(path)) == ["2 both-bad votes counted as ties."]
     reading = read_votes(path, both_bad="drop")
-    assert reading.notes == ("2 both-bad votes dropped.",)
+    assert told(reading) == ["2 both-bad votes dropped."]
     assert reading.votes.outcome.tolist() == [LEFT, RIGHT, TIE]
     reading = read_votes(path, labels={"both_bad": "left"}, both_bad="drop")
-    assert reading.notes == ("1 both-bad vote dropped.",)
+    assert told(reading) == ["1 both-bad vote dropped."]
     assert reading.votes.outcome.tolist() == [LEFT, RIGHT, TIE, LEFT]
 
 
@@ -234,7 +239,7 @@ def test_rows_keep_their_numbers_when_others_were_dropped(tmp_path):
 
 
 def test_another_wish_for_both_bad_is_refused(tmp_path):
-    with pytest.raises(InvalidVotes, match="it must be tie or drop"):
+    with pytest.raises(InvalidSetting, match="it must be tie or drop"):
         read_votes(written(tmp_path, LAYOUTS["arena"][0]), both_bad="win")
 
 
@@ -271,7 +276,9 @@ def test_a_layout_is_recognised_with_one_column_of_another_name(tmp_path):
 
 def test_two_layouts_that_fit_are_named(tmp_path):
     path = written(tmp_path, "user,worker,left,right,winner\nu,w,tea,milk,left\n")
-    with pytest.raises(InvalidVotes, match=r"more than one layout: canonical, evalica.*--preset"):
+    with pytest.raises(
+        InvalidVotes, match=r"more than one layout: canonical, evalica.* with preset="
+    ):
         read_votes(path)
     assert read_votes(path, preset="canonical").votes.users.tolist() == ["u"]
     assert read_votes(path, preset="evalica").votes.users.tolist() == ["w"]
@@ -281,20 +288,20 @@ def test_of_two_columns_for_one_role_the_choice_is_told(tmp_path):
     path = written(tmp_path, "user,left,right,winner,outcome\nu,tea,milk,left,-1\n")
     reading = read_votes(path)
     assert reading.votes.outcome.tolist() == [LEFT]
-    assert reading.notes == ("The winner is taken from 'winner', not from 'outcome'.",)
+    assert told(reading) == ["The winner is taken from 'winner', not from 'outcome'."]
 
 
 @pytest.mark.parametrize(
     "header, options, message",
     [
-        ("a,b,c", {}, "fit no layout.* found: a, b, c.* --user, --left, --right and --winner"),
+        ("a,b,c", {}, "fit no layout.* found: a, b, c.* user=..., left=..., right=... and winner="),
         ("user,left,right", {}, "no column 'winner' for the winner; found: user, left, right"),
         ("judgeID,system1Id,system1rank,system2Id", {}, "no column 'system2rank' for the right"),
         ("user,left,right,winner", {"user": "who"}, "no column 'who' for the user"),
         ("user,left,right,winner", {"preset": "arena"}, "no column 'model_a' for the left"),
         ("user,left,right,winner", {"preset": "mine"}, "'mine' is not one of canonical, evalica"),
         ("user,winner,loser", {"preset": "winner-loser", "winner": "winner"},
-         "layout winner-loser .* has no column for the winner. Leave out --winner"),
+         "layout winner-loser .* has no column for the winner. Leave out winner=..., or"),
         ("user,item1,item2,win1,win2,w", {"preset": "counts", "weight": "w"},
          "layout counts .* has no column for the weight"),
         (",".join(f"c{k}" for k in range(30)), {}, "c18, c19, and 10 more"),
@@ -302,7 +309,7 @@ def test_of_two_columns_for_one_role_the_choice_is_told(tmp_path):
 )  # fmt: skip
 def test_columns_that_fit_nothing_are_refused_with_what_to_do(header, options, message, tmp_path):
     row = ",".join("x" for _ in header.split(","))
-    with pytest.raises(InvalidVotes, match=message):
+    with pytest.raises(ISplitLBIError, match=message):
         read_votes(written(tmp_path, f"{header}\n{row}\n"), **options)
 
 
@@ -310,7 +317,7 @@ def test_columns_that_fit_nothing_are_refused_with_what_to_do(header, options, m
     "layout, old, new, message",
     [
         ("crowd-kit", "w1,tea,milk,tea", "w1,tea,milk,tie",
-         "row 1: label 'tie' is not one of the two items. Map it with --label tie=tie"),
+         "row 1: label 'tie' is not one of the two items. Map it with labels={'tie': 'tie'}"),
         ("alpaca-eval", "a1,2.0", "a1,1.73", "row 2: preference '1.73' is not one of 1, 2, 1.5"),
         ("pwcmp", "jpeg,avif,0", "jpeg,avif,0.5", "row 1: is_A_selected '0.5' is not one of 1, 0"),
         ("arena", "model_b,j1", "model_c,j1",

@@ -2,6 +2,7 @@ import gzip
 import io
 import json
 import os
+import pickle
 import sys
 
 import numpy as np
@@ -11,7 +12,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from isplitlbi import Comparisons, InvalidVotes
-from isplitlbi.data.readers import FORMATS, Parts, gathered, read_pairs, read_votes
+from isplitlbi.data.formats import FORMATS
+from isplitlbi.data.loading import NoVotes
+from isplitlbi.data.notes import Dropped, NothingThere
+from isplitlbi.data.readers import (
+    Described,
+    Parts,
+    Reading,
+    described,
+    read_pairs,
+    read_part,
+    read_votes,
+)
+from isplitlbi.errors import ISplitLBIError
 from votes import as_tuples, assert_same
 
 HEADER = b"user,left,right,winner\n"
@@ -89,15 +102,15 @@ def test_the_format_can_be_said(format, tmp_path):
 @pytest.mark.parametrize(
     "format, content, message",
     [
-        ("csv", parquet(TABLE), "this is a Parquet file. Say --input-format parquet, or leave"),
-        ("parquet", HEADER, "this is not a Parquet file. Say --input-format csv, or leave"),
+        ("csv", parquet(TABLE), "this is a Parquet file. Say format='parquet', or leave"),
+        ("parquet", HEADER, "this is not a Parquet file. Say format='csv', or leave"),
         ("jsonl", HEADER + b"u,a,b,tie\n", "votes, row 1: this is no JSON object"),
         ("tsv", HEADER + b"u,a,b,tie\n", "fit no layout .* found: user,left,right,winner"),
         ("xlsx", HEADER, "format 'xlsx' is not one of csv, tsv, parquet, jsonl"),
     ],
 )
 def test_the_wrong_format_is_refused(format, content, message, tmp_path):
-    with pytest.raises(InvalidVotes, match=message):
+    with pytest.raises(ISplitLBIError, match=message):
         read_votes(written(tmp_path, content, "votes"), format=format)
 
 
@@ -192,16 +205,9 @@ def test_notes_on_many_parts_are_told_once_with_their_sum(tmp_path):
         bad = b"u,a,a,left\n" * n_bad
         written(tmp_path, HEADER + b"u,a,b,tie\n" + bad, f"part-{place}.csv")
     (note,) = read_votes(tmp_path, drop_invalid=True).notes
-    assert note == (
-        "part-1.csv and 1 other part: 3 rows dropped: item 'a' is compared with itself."
-    )
-    assert gathered(["a", "b"], [["The user is taken from x."]] * 2) == (
-        "a and 1 other part: The user is taken from x.",
-    )
-    ties = [["1 both-bad vote counted as a tie."], ["1,234 both-bad votes counted as ties."]]
-    assert gathered(["a", "b"], ties) == (
-        "a and 1 other part: 1,235 both-bad votes counted as ties.",
-    )
+    why = "item 'a' is compared with itself"
+    assert note == Dropped("row", why, count=3, files=("part-1.csv", "part-2.csv"))
+    assert str(note) == f"part-1.csv and 1 other part: 3 rows dropped: {why}."
 
 
 def test_parts_without_votes_are_passed_over_with_a_note(tmp_path):
@@ -214,13 +220,31 @@ def test_parts_without_votes_are_passed_over_with_a_note(tmp_path):
     written(tmp_path, HEADER + b"u,a,b,tie\n", "part-2.csv")
     reading = read_votes(tmp_path, drop_invalid=True)
     assert len(reading.votes) == 1
-    assert reading.notes == (
+    assert [str(note) for note in reading.notes] == [
         "part-0.csv: There are no votes in it.",
         "part-1.csv: 1 row dropped: item 'a' is compared with itself.",
-    )
+    ]
     written(tmp_path, b"", "part-3.csv")  # which may well be damage
     with pytest.raises(InvalidVotes, match=r"part-3\.csv: the file is empty"):
         read_votes(tmp_path, drop_invalid=True)
+
+
+def test_a_part_is_read_or_there_is_what_to_say_of_it(tmp_path):
+    file = written(tmp_path, HEADER + b"u,a,b,tie\nu,a,a,tie\n")
+    part = read_part(file, {"drop_invalid": True})
+    why = "item 'a' is compared with itself"
+    notes = (Dropped("row", why, count=1),)
+    assert isinstance(part, Reading)
+    assert described(part) == Described("the layout canonical, no weights or groups", notes)
+    nothing = read_part(written(tmp_path, HEADER), {})
+    assert nothing == described(nothing) == Described("", (NothingThere(),))
+
+
+def test_an_error_on_a_file_without_votes_travels(tmp_path):
+    with pytest.raises(NoVotes) as caught:
+        read_votes(written(tmp_path, HEADER + b"u,a,a,left\n"), drop_invalid=True)
+    there = pickle.loads(pickle.dumps(caught.value))
+    assert str(there) == str(caught.value) and there.notes == caught.value.notes
 
 
 def test_a_file_whose_name_is_no_text_is_read(tmp_path):
@@ -262,7 +286,7 @@ def test_a_path_that_no_system_has_is_refused():
 
 ROW = b"u,a,b,tie\n"
 GOOD = {"user": "u", "left": "a", "right": "b", "winner": "tie"}
-DROP = "or drop such rows with --drop-invalid."
+DROP = "or drop such rows with drop_invalid=True."
 
 BAD_FILES = {
     "empty": (b"", ["votes.csv: the file is empty."]),
@@ -291,7 +315,8 @@ BAD_FILES = {
     "semicolons": (HEADER.replace(b",", b";") + b"u;a;b;tie\n",
         ["separated by ';'", "commas or tabs"]),
     "no header": (b"u,a,b,tie\nv,a,b,tie\n",
-        ["fit no layout", "found: u, a, b, tie", "--user, --left, --right and --winner"]),
+        ["fit no layout", "found: u, a, b, tie",
+         "Say which is which with user=..., left=..., right=... and winner=..."]),
     "a column twice": (b"user,left,right,winner,winner\nu,a,b,tie,tie\n",
         ["its header has 'winner' more than once", "Rename"]),
     "another column twice": (b"user,left,right,winner,x,x\nu,a,b,tie,1,2\n",
@@ -328,17 +353,17 @@ BAD_FILES = {
     "JSON with NaN": (b'{"user": NaN}', ["row 1: this is no JSON object (NaN is not JSON)"]),
     "an open JSON array": (b'[{"user": 1},', ["this is not readable JSON"]),
     "JSON without a column": (b'{"user": "u", "left": "a", "winner": "tie"}',
-        ["no column 'right' for the right", "found: user, left, winner", "--right"]),
+        ["no column 'right' for the right", "found: user, left, winner", "right=..."]),
     "JSON with null": (json.dumps(GOOD | {"left": None}).encode(), ["row 1: left is missing"]),
     "JSON in Latin-1": ('{"user": "é"}'.encode("latin-1"), ["Latin-1"]),
     "one column missing": (b"user,left,right\nu,a,b\n",
-        ["no column 'winner' for the winner", "found: user, left, right", "--winner"]),
+        ["no column 'winner' for the winner", "found: user, left, right", "winner=..."]),
     "unknown word": (HEADER + ROW + b"u,a,b,draw\n" * 43,
         ["votes.csv, rows 2, 3, 4 and 40 more: winner 'draw' is not one of left, right, tie. "
-         f"Map it with --label draw=tie, {DROP}"]),
+         f"Map it with labels={{'draw': 'tie'}}, {DROP}"]),
     "unknown words": (HEADER + b"u,a,b,both bad\nu,a,b,skip\nu,a,b,Left\n",
         ["rows 1, 2 and 3: winner 'both bad' is not one of left, right, tie, nor are 2 other "
-         "values. Map each with --label, such as --label 'both bad=tie'"]),
+         "values. Map each with labels=..., such as labels={'both bad': 'tie'}"]),
     "winner missing": (HEADER + ROW + b"u,a,b,\n" + b'u,a,b,""\n',
         ["rows 2 and 3: winner is missing", DROP]),
     "user missing": (HEADER + ROW + b",a,b,tie\n", ["row 2: user is missing", DROP]),
@@ -352,7 +377,8 @@ BAD_FILES = {
     "weight in words": (b"user,left,right,winner,weight\nu,a,b,tie,2\nu,a,b,tie,heavy\n",
         ["row 2: weight 'heavy' is not a number", DROP]),
     "the ids of items": (HEADER + b"u,a,b,a\nu,c,b,b\n",
-        ["holds the ids of items, such as 'a'", "--preset crowd-kit --user user --winner winner"]),
+        ["holds the ids of items, such as 'a'",
+         "Read it with preset='crowd-kit', user='user', winner='winner'."]),
 }  # fmt: skip
 
 
@@ -363,7 +389,7 @@ def test_a_file_without_usable_votes_gives_one_clear_error(content, fragments, t
     message = str(caught.value)
     for fragment in ["votes.csv", *fragments]:
         assert fragment in message
-    assert "\n" not in message and message.count(". ") <= 1
+    assert "\n" not in message and message.replace("...", "").count(". ") <= 1
 
 
 @settings(max_examples=300)
@@ -419,7 +445,7 @@ b",b,right,2
     )
     reading = read_votes(written(tmp_path, content), drop_invalid=True)
     assert as_tuples(reading.votes) == [("u", "a", "b", 0, 1, 0), ("v", "a\nb", "b", -1, 2, 0)]
-    assert reading.notes == (
+    assert [str(note) for note in reading.notes] == [
         "2 rows dropped: 4 fields where the header has 5.",
         "1 row dropped: winner is missing.",
         "2 rows dropped: winner 'draw' is not one of left, right, tie, nor is 1 other value.",
@@ -428,7 +454,13 @@ b",b,right,2
         "1 row dropped: item 'a' is compared with itself.",
         "1 row dropped: weight 'x' is not a number.",
         "1 row dropped: weight 0.0 is not a positive, finite number.",
-    )
+    ]
+
+
+def test_a_value_is_missing_whether_it_is_null_or_empty(tmp_path):
+    content = HEADER + b'u,a,b,tie\nu,,b,left\nu,"",b,left\n'
+    (note,) = read_votes(written(tmp_path, content), drop_invalid=True).notes
+    assert note == Dropped("row", "left is missing", count=2)
 
 
 def test_where_nothing_is_left_the_reasons_are_told(tmp_path):
@@ -452,81 +484,10 @@ def test_what_is_kept_and_what_is_dropped_is_everything(lines):
             return
         reading = read_votes("-", drop_invalid=True)
     assert len(reading.votes) == n_good
-    assert sum(int(note.split()[0]) for note in reading.notes) == len(lines) - n_good
+    assert sum(note.count for note in reading.notes) == len(lines) - n_good
 
 
 # --- numbers for outcomes ------------------------------------------------------------------
-
-AMBIGUOUS = ["0 1 2", "0 0.5 1", "1 2", "0 1", "1", "0", "0.0 1.0", "1 2 3", "-2 2"]
-
-
-def votes_saying(folder, values, column="winner", **options):
-    rows = "".join(f"u,a,b,{value}\n" for value in values.split())
-    path = written(folder, f"user,left,right,{column}\n{rows}".encode())
-    return read_votes(path, **options)
-
-
-@pytest.mark.parametrize("values", AMBIGUOUS)
-def test_numbers_that_can_mean_more_than_one_thing_are_refused(values, tmp_path):
-    for drop_invalid in (False, True):
-        with pytest.raises(InvalidVotes, match=r"holds the numbers .* Declare each .* --label"):
-            votes_saying(tmp_path, values, drop_invalid=drop_invalid)
-
-
-@pytest.mark.parametrize("values", ["0 1 2", "0 0.5 1", "1 2", "2", "0.5"])
-def test_a_column_called_outcome_has_only_1_0_and_minus_1(values, tmp_path):
-    with pytest.raises(InvalidVotes, match="outcome holds the numbers"):
-        votes_saying(tmp_path, values, "outcome")
-
-
-@pytest.mark.parametrize("column", ["winner", "outcome"])
-@pytest.mark.parametrize("values", ["1 0 -1", "1.0 0.0 -1.0", "+1 -0 -1.00", "-1 1", "-1"])
-def test_minus_one_says_what_the_other_numbers_mean(values, column, tmp_path):
-    reading = votes_saying(tmp_path, values, column)
-    assert reading.votes.outcome.tolist() == [int(float(value)) for value in values.split()]
-    assert reading.notes == ()
-
-
-def test_an_outcome_that_is_never_minus_one_may_be_a_defeat_and_is_refused(tmp_path):
-    table = TABLE.rename({"winner": "outcome"}).with_columns(outcome=pl.Series([1, 0, 1, 0]))
-    file = written(tmp_path, WAYS["csv"](table))
-    with pytest.raises(InvalidVotes, match="outcome holds the numbers 0 and 1"):
-        read_votes(file)
-    declared = read_votes(file, labels={"1": "left", "0": "right"})
-    assert declared.votes.outcome.tolist() == [1, -1, 1, -1]
-
-
-@pytest.mark.parametrize("values", ["0 1 2", "0.0 1.0 2.0", "0 1.0 2e0"])
-def test_numbers_mean_what_is_declared(values, tmp_path):
-    labels = {"0": "left", "1": "tie", "2": "right"}
-    reading = votes_saying(tmp_path, values, labels=labels)
-    assert reading.votes.outcome.tolist() == [1, 0, -1]
-    with pytest.raises(InvalidVotes, match="holds the numbers 2, which"):
-        votes_saying(tmp_path, values, labels={"0": "left", "1": "tie"})
-
-
-def test_what_is_declared_goes_before_any_convention(tmp_path):
-    labels = {"1": "right", "-1": "left", "0": "tie"}
-    assert votes_saying(tmp_path, "1 0 -1", labels=labels).votes.outcome.tolist() == [-1, 0, 1]
-    assert votes_saying(tmp_path, "left tie", labels={"left": "right"}).votes.outcome[0] == -1
-
-
-def test_a_strange_number_among_clear_ones_is_a_bad_row(tmp_path):
-    with pytest.raises(InvalidVotes, match="row 3: winner '7' is not one of left, right, tie"):
-        votes_saying(tmp_path, "1 -1 7")
-    reading = votes_saying(tmp_path, "1 -1 7", drop_invalid=True)
-    assert reading.votes.outcome.tolist() == [1, -1] and len(reading.notes) == 1
-
-
-def test_numbers_among_words_are_bad_rows(tmp_path):
-    with pytest.raises(InvalidVotes, match="rows 2 and 3: winner '1' is not one of"):
-        votes_saying(tmp_path, "left 1 -1")
-
-
-@pytest.mark.parametrize("target", ["draw", "", None, 0])
-def test_a_label_mapped_to_nonsense_is_refused(target, tmp_path):
-    with pytest.raises(InvalidVotes, match=r"'draw' is mapped to .* not one of left, tie, right"):
-        votes_saying(tmp_path, "left", labels={"draw": target})
 
 
 @pytest.mark.parametrize("way", ["csv", "parquet", "jsonl"])
@@ -564,7 +525,7 @@ def test_columns_of_pairs_may_have_other_names(tmp_path):
     [
         (b"", "the file is empty"),
         (b"user,left,right\n", "there are no pairs in it"),
-        (b"user,left\nu,a\n", "no column 'right' for the right; found: user, left.* --right"),
+        (b"user,left\nu,a\n", "no column 'right' for the right; found: user, left.* right="),
         (b"user,left,right\nu,a,b\n,a,b\n", "row 2: user is missing. Fill it in"),
         (b'user,left,right\nu,a,b\nu,"",b\n', "row 2: left is missing"),
         (b"user,left,right\nu,a,b\nu,b,b\n", "row 2: item 'b' is compared with itself"),

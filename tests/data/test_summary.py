@@ -8,14 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from isplitlbi import Comparisons
-from isplitlbi.data.summary import Overview, digest_of
+from isplitlbi.data.summary import Summary, digest_of
 from votes import from_rows, rows
 
 
-def test_an_overview_says_what_is_in_the_votes():
+def test_a_summary_says_what_is_in_the_votes():
     votes = Comparisons.from_arrays(["u", "v", "v"], ["a"] * 3, ["b"] * 3, [1, 0, 0])
-    found = Overview.of(votes)
-    assert str(found) == repr(votes).split(": ")[1]
+    found = Summary.of(votes)
+    assert str(found) == "3 votes (66.7 % ties) by 2 users on 2 items"
+    assert repr(votes) == f"Comparisons: {found}"
     assert (found.n_votes, found.n_ties) == (3, 2)
     assert found.tie_share == pytest.approx(2 / 3)
 
@@ -24,9 +25,9 @@ def test_an_overview_says_what_is_in_the_votes():
 def test_a_fingerprint_knows_the_votes_and_not_their_order(rows, grouped, seed):
     votes = from_rows(rows, grouped=grouped)
     order = np.random.default_rng(seed).permutation(len(votes))
-    assert Overview.of(votes.subset(order)).fingerprint == Overview.of(votes).fingerprint
+    assert Summary.of(votes.subset(order)).fingerprint == Summary.of(votes).fingerprint
     if len(votes) > 1:
-        assert Overview.of(votes.subset(order[1:])).fingerprint != Overview.of(votes).fingerprint
+        assert Summary.of(votes.subset(order[1:])).fingerprint != Summary.of(votes).fingerprint
 
 
 @given(rows, st.booleans())
@@ -44,7 +45,7 @@ def test_the_digests_of_parts_add_up_to_that_of_the_whole(rows, grouped):
 
 
 def test_a_fingerprint_sees_ids_and_counts():
-    found = Overview.of(Comparisons.from_arrays(["u", "v"], ["a", "b"], ["b", "a"], [1, 0]))
+    found = Summary.of(Comparisons.from_arrays(["u", "v"], ["a", "b"], ["b", "a"], [1, 0]))
     others = [
         replace(found, users=np.array(["u", "w"], object)),
         replace(found, items=np.array(["a", "c"], object)),
@@ -68,6 +69,6 @@ def test_a_fingerprint_sees_every_column(column):
     other[column] = [columns[column][0], changed[column], columns[column][2]]
 
     def fingerprint(of):
-        return Overview.of(Comparisons.from_arrays(*of.values())).fingerprint
+        return Summary.of(Comparisons.from_arrays(*of.values())).fingerprint
 
     assert fingerprint(columns) != fingerprint(other)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from isplitlbi.data import vocabulary
 from isplitlbi.data.vocabulary import Vocabulary, as_series, first_of, show
-from isplitlbi.errors import InvalidRows, InvalidVotes
+from isplitlbi.errors import InvalidVotes
 
 TEXT = Vocabulary.of(pl.Series(["pear", "apple", "pear"]), pl.Series(["fig"]), what="fruit")
 NUMBERS = Vocabulary.of(pl.Series([30, -2, 30, 7]), what="number")
@@ -82,18 +82,6 @@ def test_collecting_and_indexing_at_once_is_collecting_and_then_indexing(ids, bi
 def test_integers_are_collected_and_indexed_at_once_too():
     found, (codes,) = Vocabulary.indexed(pl.Series([30, -2, 30, 7]))
     assert found.labels.tolist() == [-2, 7, 30] and codes.tolist() == [2, 0, 2, 1]
-
-
-def test_rows_are_named_from_one_the_first_three_of_them():
-    def named(*numbers):
-        rows = np.zeros(50, dtype=bool)
-        rows[[number - 1 for number in numbers]] = True
-        return str(InvalidRows("here", rows, "it is so", "Do this"))
-
-    assert named(4) == "here, row 4: it is so. Do this."
-    assert named(4, 1) == "here, rows 1 and 4: it is so. Do this."
-    assert named(4, 1, 50) == "here, rows 1, 4 and 50: it is so. Do this."
-    assert named(*range(3, 51)) == "here, rows 3, 4, 5 and 45 more: it is so. Do this."
 
 
 @pytest.mark.parametrize(

@@ -18,10 +18,11 @@ from typing import NamedTuple
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
+from isplitlbi.data.notes import Dropped, Note
 from isplitlbi.data.vocabulary import counted
-from isplitlbi.errors import InvalidRows, InvalidVotes, Setting
+from isplitlbi.errors import InvalidRows, InvalidSetting, InvalidVotes, Setting
+from isplitlbi.typing import Mask, Places
 
 FORMATS = {
     "csv": "text, fields separated by commas, names in the first line",
@@ -55,11 +56,11 @@ class Dropping(NamedTuple):
     """What becomes of rows that cannot be used."""
 
     allowed: bool
-    notes: list[str]
-    unit: str
+    notes: list[Note]
+    unit: str  # what the rows are
     offer: bool = True  # whether to tell of the option
 
-    def note_or_raise(self, error: InvalidRows, numbers: NDArray[np.int64] | None = None) -> None:
+    def note_or_raise(self, error: InvalidRows, numbers: Places | None = None) -> None:
         """Note that rows were dropped, or refuse them where that is not allowed."""
         if not self.allowed:
             remedy = error.remedy
@@ -68,8 +69,7 @@ class Dropping(NamedTuple):
             raise InvalidRows.of(
                 error.source, error.rows, error.problem, *remedy, numbers=numbers
             ) from None
-        dropped = counted(int(error.rows.sum()), self.unit.removesuffix("s"))
-        self.notes.append(f"{dropped} dropped: {error.problem}.")
+        self.notes.append(Dropped(self.unit, error.problem, count=int(error.rows.sum())))
 
 
 # --- bytes -----------------------------------------------------------------------------------
@@ -78,8 +78,8 @@ HEAD = 2**16
 BLANK = b"\xef\xbb\xbf \t\r\n"
 
 
-class Source:
-    """What to call a source of votes, and its bytes, decompressed.
+class RawFile:
+    """What to call a file (or standard input), and its bytes, decompressed.
 
     A plain file is not read as a whole before that is needed: polars reads it faster by itself.
     """
@@ -95,7 +95,7 @@ class Source:
                 self.tail = file.read(HEAD)
 
     @classmethod
-    def of(cls, source: str | Path) -> Source:
+    def of(cls, source: str | Path) -> RawFile:
         """Open a file, or take what comes through standard input."""
         if str(source) == "-":
             found = cls("standard input", sys.stdin.buffer.read())
@@ -132,65 +132,65 @@ class Source:
             self._data = self.path.read_bytes()
         return self._data
 
-    def trimmed(self) -> Source:
+    def trimmed(self) -> RawFile:
         """Return the same text without a mark or empty lines at its ends, and one newline last."""
         plain = not self.head.startswith((b"\xef\xbb\xbf", b"\n", b"\r"))
         if plain and self.tail[-1:] == b"\n" and not self.tail.endswith((b"\n\n", b"\n\r\n")):
             return self
-        return Source(self.name, self.data.removeprefix(b"\xef\xbb\xbf").strip(b"\r\n") + b"\n")
+        return RawFile(self.name, self.data.removeprefix(b"\xef\xbb\xbf").strip(b"\r\n") + b"\n")
 
 
 def _is_text(name: str) -> bool:
     return not any("\ud800" <= character <= "\udfff" for character in name)
 
 
-def _recognise_format(source: Source) -> str:
-    if source.head[:4] == b"PAR1":
+def _recognise_format(file: RawFile) -> str:
+    if file.head[:4] == b"PAR1":
         return "parquet"
-    line = source.head.lstrip(BLANK).split(b"\n", 1)[0]
+    line = file.head.lstrip(BLANK).split(b"\n", 1)[0]
     if line[:1] in (b"{", b"["):
         return "jsonl"
-    has_tabs_by_name = source.name.lower().removesuffix(".gz").endswith((".tsv", ".tab"))
+    has_tabs_by_name = file.name.lower().removesuffix(".gz").endswith((".tsv", ".tab"))
     return "tsv" if b"\t" in line and (has_tabs_by_name or b"," not in line) else "csv"
 
 
 def read_table(
-    source: Source, format: str | None, known: frozenset[str], dropping: Dropping
+    file: RawFile, format: str | None, known: frozenset[str], dropping: Dropping
 ) -> Table:
     """Read a file of one of `FORMATS`, recognised by default: the known columns at least."""
     if format is not None and format not in FORMATS:
-        raise InvalidVotes(f"format {format!r} is not one of {', '.join(FORMATS)}.")
-    found = _recognise_format(source)
+        raise InvalidSetting(f"format {format!r} is not one of {', '.join(FORMATS)}.")
+    found = _recognise_format(file)
     format = format or found
     if "parquet" in (format, found) and format != found:
         raise InvalidVotes(
-            f"{source.name}: this is {'' if found == 'parquet' else 'not '}a Parquet file. "
-            f"Say --input-format {found}, or leave the option out."
-        )
+            f"{file.name}: this is {'' if found == 'parquet' else 'not '}a Parquet file. Say ",
+            Setting("format", found), ", or leave the option out.",
+        )  # fmt: skip
     if format == "parquet":
-        return _read_parquet(source.data, source.name, known)
-    _refuse_foreign(source)
+        return _read_parquet(file.data, file.name, known)
+    _refuse_foreign(file)
     if format == "jsonl":
-        return _read_json(source.data, source.name, known)
-    return _read_text(source.trimmed(), "\t" if format == "tsv" else ",", dropping)
+        return _read_json(file.data, file.name, known)
+    return _read_text(file.trimmed(), "\t" if format == "tsv" else ",", dropping)
 
 
 # --- text ------------------------------------------------------------------------------------
 
 
-def _read_text(source: Source, separator: str, dropping: Dropping) -> Table:
-    name = source.name
-    columns = _header(source, separator)
+def _read_text(file: RawFile, separator: str, dropping: Dropping) -> Table:
+    name = file.name
+    columns = _header(file, separator)
     reason = None
     try:
-        text = source.path or source.data
+        text = file.path or file.data
         frame = pl.read_csv(text, separator=separator, infer_schema=False, glob=False)
     except pl.exceptions.PolarsError as error:
         frame, reason = pl.DataFrame(schema=columns), _first_line(error)
-        _refuse_other_encodings(source.data, name)
+        _refuse_other_encodings(file.data, name)
     # A row that is too short ends in nulls; a longer one is an error.
     if reason or (frame.height and frame.to_series(-1).null_count()):
-        rows = _Rows.of(source.data, separator)
+        rows = _Rows.of(file.data, separator)
         if rows.n_quotes % 2:
             raise InvalidVotes(
                 f"{name}: a quotation mark is opened and never closed. Put a field with quotation "
@@ -202,7 +202,7 @@ def _read_text(source: Source, separator: str, dropping: Dropping) -> Table:
             problem = f"{counted(first, 'field')} where the header has {len(columns)}"
             remedy = "Put a field with separators, quotation marks or newlines in quotation marks"
             dropping.note_or_raise(InvalidRows.of(name, ragged, problem, remedy))
-            rest = Source(name, rows.without(source.data, ragged))
+            rest = RawFile(name, rows.without(file.data, ragged))
             return _read_text(rest.trimmed(), separator, dropping)
     if reason or frame.width != len(columns):
         raise InvalidVotes(
@@ -213,14 +213,14 @@ def _read_text(source: Source, separator: str, dropping: Dropping) -> Table:
     return Table(frame, columns)
 
 
-def _header(source: Source, separator: str) -> list[str]:
-    name = source.name
-    stream = source.path.open("rb") if source.path else io.BytesIO(source.data)
+def _header(file: RawFile, separator: str) -> list[str]:
+    name = file.name
+    stream = file.path.open("rb") if file.path else io.BytesIO(file.data)
     try:
         with io.TextIOWrapper(stream, encoding="utf-8", newline="") as lines:
             columns = next(csv.reader(lines, delimiter=separator, strict=True))
     except UnicodeDecodeError:
-        _refuse_other_encodings(source.data, name)
+        _refuse_other_encodings(file.data, name)
         raise
     except (csv.Error, StopIteration) as error:
         raise InvalidVotes(
@@ -239,8 +239,8 @@ def _header(source: Source, separator: str) -> list[str]:
 class _Rows(NamedTuple):
     """Where the rows of a text lie, the header first, and how many fields each has."""
 
-    ends: NDArray[np.int64]
-    n_fields: NDArray[np.int64]
+    ends: Places
+    n_fields: Places
     n_quotes: int
 
     @classmethod
@@ -254,14 +254,14 @@ class _Rows(NamedTuple):
         n_fields = np.diff(np.searchsorted(separators, ends), prepend=0) + 1
         return cls(ends, n_fields, len(quotes))
 
-    def without(self, data: bytes, dropped: NDArray[np.bool_]) -> bytes:
+    def without(self, data: bytes, dropped: Mask) -> bytes:
         kept = np.repeat(np.append(True, ~dropped), np.diff(self.ends, prepend=-1))
         return bytes(np.frombuffer(data, dtype=np.uint8)[: len(kept)][kept])
 
 
-def _refuse_foreign(source: Source) -> None:
+def _refuse_foreign(file: RawFile) -> None:
     """Refuse what is no text at all, or text of two bytes a character."""
-    name, head = source.name, source.head[:4096]
+    name, head = file.name, file.head[:4096]
     kind = next((kind for start, kind in _FOREIGN.items() if head.startswith(start)), None)
     if kind is None and 0 in head:
         every_other = max(head[::2].count(0), head[1::2].count(0)) > 0.4 * len(head[::2])

@@ -188,6 +188,12 @@ class Layout(NamedTuple):
         """Number of parameters of all users together."""
         return len(self.slots.coordinate)
 
+    def frozen(self) -> Layout:
+        """Forbid changes. Compiled loops, too, take layouts that may be changed for others."""
+        for array in (*self.slots[:3], *self.edges):
+            array.setflags(write=False)
+        return self
+
     def sum_by_user(self, values: Floats) -> Floats:
         """Add up numbers per edge."""
         return np.bincount(self.edges.owner, values, self.n_users)
@@ -330,10 +336,7 @@ def _lay_out(votes: Comparisons, traits: Sequence[Trait], sees: Sees) -> Layout:
         slots.keys(stride), votes.n_users * stride, of_user + found.first, of_user + found.second
     )
     start = np.searchsorted(first, slots.start.astype(np.int32))
-    edges = Edges(start, first, second, *found.counts, columns)
-    for array in edges:
-        array.setflags(write=False)
-    return Layout(vector, slots, edges)
+    return Layout(vector, slots, Edges(start, first, second, *found.counts, columns)).frozen()
 
 
 def _slots(votes: Comparisons, vector: Vector) -> Slots:
@@ -349,10 +352,7 @@ def _slots(votes: Comparisons, vector: Vector) -> Slots:
         )
         coordinate = (keys & (stride - 1)).astype(np.int32)
         ends = np.flatnonzero(coordinate == vector.threshold) + 1
-        slots = Slots.of(np.append(0, ends), coordinate, vector)
-        for array in (slots.start, slots.coordinate, slots.threshold):
-            array.setflags(write=False)
-        known[vector] = slots
+        known[vector] = Slots.of(np.append(0, ends), coordinate, vector)
     found: Slots = known[vector]
     return found
 

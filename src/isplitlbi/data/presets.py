@@ -12,17 +12,15 @@ All values are text, as it stands in the file.
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from itertools import combinations
 
-import numpy as np
 import polars as pl
 
-from isplitlbi.data.comparisons import OUTCOMES, translate
-from isplitlbi.data.vocabulary import counted, show
-from isplitlbi.errors import InvalidRows, InvalidVotes
+from isplitlbi.data.notes import ColumnTaken, Note
+from isplitlbi.data.outcomes import Wording
+from isplitlbi.errors import InvalidSetting, InvalidVotes, Setting
 
 ROLES = ("user", "left", "right", "winner", "weight", "group")  # those that people may name
 
@@ -41,12 +39,9 @@ class Preset:
     about: str  # its columns in one line, for people
     columns: Mapping[str, tuple[str, ...]]  # role: names it may have, the first found is used
     optional: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: WEIGHT_AND_GROUP)
-    words: Mapping[str, str] = field(default_factory=dict)  # the winner's values
-    numbers: bool = False  # whether 1, 0 and -1 may stand for the words
-    both_bad: tuple[str, ...] = ()  # values that say: neither is good
+    wording: Wording = field(default_factory=Wording)  # how the winner is told
     pairs: Callable[[pl.DataFrame], pl.DataFrame] = _as_they_are
     called: Mapping[str, str] = field(default_factory=dict)  # roles that are no column of the file
-    expected: str = ""  # what the winner must be, where that is no list of words
 
     @property
     def known(self) -> frozenset[str]:
@@ -112,7 +107,7 @@ def _one_vote_per_count(table: pl.DataFrame) -> pl.DataFrame:
 
 
 _LEFT_AND_RIGHT = {"left": ("left",), "right": ("right",)}
-_WORDS = {"left": "left", "right": "right", "tie": "tie"}
+_LEFT_RIGHT_TIE = Wording({"left": "left", "right": "right", "tie": "tie"}, numbers=True)
 _YES_AND_NO = {"1": "left", "0": "right"} | {
     spelled: outcome
     for word, outcome in (("true", "left"), ("false", "right"))
@@ -123,17 +118,17 @@ _ALL = (
     Preset(
         "canonical", "user,left,right,winner (left, right, tie) or outcome (1, 0, -1)",
         {"user": ("user",), **_LEFT_AND_RIGHT, "winner": ("winner", "outcome")},
-        words=_WORDS, numbers=True,
+        wording=_LEFT_RIGHT_TIE,
     ),
     Preset(
         "evalica", "worker,left,right,winner (left, right, tie)",
         {"user": ("worker",), **_LEFT_AND_RIGHT, "winner": ("winner",)},
-        words=_WORDS, numbers=True,
+        wording=_LEFT_RIGHT_TIE,
     ),
     Preset(
         "crowd-kit", "worker or performer,left,right,label (the id of the item that won)",
         {"user": ("worker", "performer"), **_LEFT_AND_RIGHT, "winner": ("label",)},
-        pairs=_item_that_won, expected="one of the two items",
+        wording=Wording(expected="one of the two items"), pairs=_item_that_won,
     ),
     Preset(
         "arena", "judge or user,model_a,model_b,winner (model_a, model_b, tie, tie (bothbad))",
@@ -141,8 +136,10 @@ _ALL = (
             "user": ("judge", "judge_hash", "user"), "left": ("model_a",), "right": ("model_b",),
             "winner": ("winner",),
         },
-        words={"model_a": "left", "model_b": "right", "tie": "tie"},
-        both_bad=("tie (bothbad)", "both_bad", "bothbad"),
+        wording=Wording(
+            {"model_a": "left", "model_b": "right", "tie": "tie"},
+            both_bad=("tie (bothbad)", "both_bad", "bothbad"),
+        ),
     ),
     Preset(
         "wmt", "judgeID,system1Id,system1rank,system2Id,system2rank, and up to system5 (low wins)",
@@ -154,7 +151,8 @@ _ALL = (
         {f"{role}{k}": (f"system{k}{name}",)
             for k in range(3, 6) for role, name in (("item", "Id"), ("rank", "rank"))}
         | {"weight": ("weight",), "group": ("group", "rankingID")},
-        pairs=_better_rank, called={"winner": "a rank"}, expected="a number from 1 on",
+        wording=Wording(expected="a number from 1 on", takes_labels=False),
+        pairs=_better_rank, called={"winner": "a rank"},
     ),
     Preset(
         "alpaca-eval", "annotator,generator_1,generator_2 (or output_),preference (1, 2, 1.5)",
@@ -162,7 +160,7 @@ _ALL = (
             "user": ("annotator",), "left": ("generator_1", "output_1"),
             "right": ("generator_2", "output_2"), "winner": ("preference",),
         },
-        words={"1": "left", "2": "right", "1.5": "tie"},
+        wording=Wording({"1": "left", "2": "right", "1.5": "tie"}),
     ),
     Preset(
         "gavel", "Annotator ID,Winner ID,Loser ID",
@@ -189,7 +187,7 @@ _ALL = (
             "user": ("observer",), "left": ("condition_A",),
             "right": ("condition_B",), "winner": ("is_A_selected",),
         },
-        words=_YES_AND_NO,
+        wording=Wording(_YES_AND_NO),
     ),
 )  # fmt: skip
 
@@ -201,13 +199,13 @@ PRESETS["llmfao"] = PRESETS["evalica"]
 
 
 def lay_out(
-    columns: list[str], asked: dict[str, str], preset: str | None, source: str, notes: list[str]
+    columns: list[str], asked: dict[str, str], preset: str | None, source: str, notes: list[Note]
 ) -> tuple[Preset, dict[str, str]]:
     """Return the layout of a table and the column of every role."""
     require(asked, columns, source)
     if preset is not None:
         if preset not in PRESETS:
-            raise InvalidVotes(f"preset {preset!r} is not one of {', '.join(PRESETS)}.")
+            raise InvalidSetting(f"preset {preset!r} is not one of {', '.join(PRESETS)}.")
         layout = PRESETS[preset]
     else:
         layout = _recognise_layout(columns, asked, source)
@@ -216,8 +214,9 @@ def lay_out(
         if role not in roles:
             raise InvalidVotes(
                 f"{source}: the layout {layout.name} ({layout.about}) has no column for the "
-                f"{role}. Leave out --{role}, or choose another layout with --preset."
-            )
+                f"{role}. Leave out ", Setting(role), ", or choose another layout with ",
+                Setting("preset"), ".",
+            )  # fmt: skip
     names = {}
     for role, choices in roles.items():
         present = [choice for choice in choices if choice in columns]
@@ -226,9 +225,7 @@ def lay_out(
         elif present:
             names[role] = present[0]
             if len(present) > 1 and role in ("user", "winner"):
-                notes.append(
-                    f"The {role} is taken from {show(present[0])}, not from {show(present[1])}."
-                )
+                notes.append(ColumnTaken(role, present[0], present[1]))
     require(
         {role: names.get(role, choices[0]) for role, choices in layout.columns.items()},
         columns,
@@ -246,16 +243,18 @@ def _recognise_layout(columns: list[str], asked: dict[str, str], source: str) ->
     if fitting:
         raise InvalidVotes(
             f"{source}: its columns fit more than one layout: "
-            f"{', '.join(layout.name for layout in fitting)}. Choose one with --preset."
-        )
+            f"{', '.join(layout.name for layout in fitting)}. Choose one with ",
+            Setting("preset"), ".",
+        )  # fmt: skip
     nearest = min(layouts, key=lambda layout: len(absent[layout.name]))
     if len(absent[nearest.name]) == 1:
         (role,) = absent[nearest.name]
         require({role: nearest.columns[role][0]}, columns, source)
     raise InvalidVotes(
         f"{source}: its columns fit no layout known here; found: {_listed(columns)}. Say which is "
-        "which with --user, --left, --right and --winner."
-    )
+        "which with ", Setting("user"), ", ", Setting("left"), ", ", Setting("right"), " and ",
+        Setting("winner"), ".",
+    )  # fmt: skip
 
 
 def _absent(layout: Preset, columns: list[str], asked: dict[str, str]) -> list[str]:
@@ -273,155 +272,12 @@ def require(names: Mapping[str, str], columns: list[str], source: str) -> None:
     """Refuse a table without the column of some role."""
     for role, name in names.items():
         if name not in columns:
-            remedy = f"Name the right one with --{role}" if role in ROLES else "Add it"
+            may_be_named = ("Name the right one with ", Setting(role))
             raise InvalidVotes(
                 f"{source}: no column {name!r} for the {role.replace('_', ' ')}; "
-                f"found: {_listed(columns)}. {remedy}, or another layout with --preset."
-            )
-
-
-# --- outcomes --------------------------------------------------------------------------------
-
-
-def read_labels(labels: Mapping[str, str], source: str) -> dict[str, int]:
-    """Return the outcome that each label stands for."""
-    for word, target in labels.items():
-        if target not in OUTCOMES:
-            raise InvalidVotes(
-                f"{source}: the label {show(word)} is mapped to {target!r}, which is not one of "
-                f"{', '.join(OUTCOMES)}."
-            )
-    return {str(word): OUTCOMES[target] for word, target in labels.items()}
-
-
-def settle_both_bad(
-    frame: pl.DataFrame,
-    layout: Preset,
-    labels: Mapping[str, str],
-    both_bad: str,
-    notes: list[str],
-) -> pl.DataFrame:
-    """Drop votes that neither item is good, or leave them to count as ties; tell how many."""
-    words = [word for word in layout.both_bad if word not in labels]
-    said = frame["winner"].is_in(words).fill_null(False)
-    if not (n_said := int(said.sum())):
-        return frame
-    votes = counted(n_said, "both-bad vote")
-    if both_bad == "drop":
-        notes.append(f"{votes} dropped.")
-        rows = pl.Series("row", np.arange(1, frame.height + 1))
-        return frame.with_columns(rows).filter(~said)
-    notes.append(f"{votes} counted as {'a tie' if n_said == 1 else 'ties'}.")
-    return frame
-
-
-def read_outcomes(
-    frame: pl.DataFrame,
-    layout: Preset,
-    names: Mapping[str, str],
-    labels: Mapping[str, int],
-    source: str,
-) -> pl.Series:
-    """Return 1, 0 or -1 for every vote; what cannot be understood is an error."""
-    decided = frame["outcome"] if "outcome" in frame.columns else None
-    if decided is not None and not decided.null_count():
-        return decided
-    values, name = frame["winner"], names["winner"]
-    words = {word: OUTCOMES[target] for word, target in layout.words.items()}
-    words |= {**dict.fromkeys(layout.both_bad, 0), **labels}
-    outcome, known = _translate(values, words, decided)
-    if known is None:
-        return outcome
-    unknown = values.filter(~known & values.is_not_null() & (values != "")).unique(
-        maintain_order=True
-    )
-    numbers = _plain_numbers(unknown)
-    spelled = {text: words[plain] for text, plain in numbers.items() if plain in words}
-    undeclared = {text: plain for text, plain in numbers.items() if plain not in words}
-    if undeclared and layout.numbers and not values.is_in(list(OUTCOMES)).any():
-        _refuse_items(frame, known, names, source)
-        spelled |= _by_convention(undeclared, name, labels, source)
-    if spelled:
-        outcome, known = _translate(values, words | spelled, decided)
-    if known is None:
-        return outcome
-    missing = ~known & (values.is_null() | (values == ""))
-    if missing.any():
-        raise InvalidRows.of(source, missing, f"{name} is missing", "Fill it in or remove the row")
-    if layout.numbers:
-        _refuse_items(frame, known, names, source)
-    raise _unknown_words(values, known, name, layout, source)
-
-
-def _translate(
-    values: pl.Series, words: Mapping[str, int], decided: pl.Series | None
-) -> tuple[pl.Series, pl.Series | None]:
-    codes, known = translate(values, words)
-    outcome = pl.Series(codes)
-    if decided is None:
-        return outcome, known
-    known = decided.is_not_null() if known is None else known | decided.is_not_null()
-    return decided.fill_null(outcome), None if known.all() else known
-
-
-def _plain_numbers(texts: pl.Series) -> dict[str, str]:
-    """Return those texts that are numbers, each with its plainest spelling: 1.0 is 1."""
-    numbers = texts.cast(pl.Float64, strict=False)
-    is_number = numbers.is_finite().fill_null(False)
-    plain = [f"{number + 0.0:.12g}" for number in numbers.filter(is_number)]
-    return dict(zip(texts.filter(is_number), plain, strict=True))
-
-
-def _by_convention(
-    numbers: Mapping[str, str],
-    name: str,
-    labels: Mapping[str, int],
-    source: str,
-) -> dict[str, int]:
-    """Read 1, 0 and -1 as left, tie and right where they can mean nothing else."""
-    found = sorted(set(numbers.values()), key=float)
-    nothing_declared = not _plain_numbers(pl.Series(list(labels), dtype=pl.String))
-    if nothing_declared and "-1" in found:
-        meaning = {"1": 1, "0": 0, "-1": -1}
-        return {text: meaning[plain] for text, plain in numbers.items() if plain in meaning}
-    raise InvalidVotes(
-        f"{source}: {name} holds the numbers {_shortened(found)}, which can mean more than one "
-        f"thing. Declare each of them, for example with --label {found[0]}=right."
-    )
-
-
-def _refuse_items(
-    frame: pl.DataFrame, known: pl.Series, names: Mapping[str, str], source: str
-) -> None:
-    """Refuse a winner that is an item's id, where left or right was expected, with the remedy."""
-    rest = frame.filter(~known & frame["winner"].is_not_null() & (frame["winner"] != ""))
-    won = rest["winner"]
-    if len(rest) and ((won == rest["left"]) | (won == rest["right"])).all():
-        options = " ".join(f"--{role} {shlex.quote(names[role])}" for role in ("user", "winner"))
-        raise InvalidVotes(
-            f"{source}: {names['winner']} holds the ids of items, such as {show(won[0])}; expected "
-            f"left, right or tie. Read it with --preset crowd-kit {options}."
-        )
-
-
-def _unknown_words(
-    values: pl.Series, known: pl.Series, name: str, layout: Preset, source: str
-) -> InvalidRows:
-    found = values.filter(~known).unique(maintain_order=True)
-    expected = layout.expected or f"one of {', '.join([*layout.words, *layout.both_bad])}"
-    problem = f"{name} {show(found[0])} is not {expected}"
-    remedy, option = "Map it with", f"--label {shlex.quote(f'{found[0]}=tie')}"
-    if len(found) > 1:
-        others = counted(len(found) - 1, "other value")
-        problem += f", nor {'is' if len(found) == 2 else 'are'} {others}"
-        remedy = "Map each with --label, such as"
-    remedy = f"{remedy} {option}" if "winner" in layout.columns else "Correct it"
-    return InvalidRows.of(source, ~known, problem, remedy)
-
-
-def _shortened(words: list[str]) -> str:
-    *first, last = words[:3] + ([f"{len(words) - 3:,} more"] if len(words) > 3 else [])
-    return f"{', '.join(first)} and {last}" if first else last
+                f"found: {_listed(columns)}. ", *(may_be_named if role in ROLES else ("Add it",)),
+                ", or another layout with ", Setting("preset"), ".",
+            )  # fmt: skip
 
 
 def _listed(columns: list[str]) -> str:

@@ -10,7 +10,11 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from isplitlbi.data.comparisons import Comparisons
+from isplitlbi.data.comparisons import Comparisons, main_figures
+from isplitlbi.data.splits import units
+from isplitlbi.typing import Labels, Places
+
+__all__ = ["Summary", "digest_of"]
 
 Words = NDArray[np.uint64]
 
@@ -19,7 +23,7 @@ GOLDEN, MIX_ONE, MIX_TWO = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Overview:
+class Summary:
     """The main figures of some votes.
 
     Attributes
@@ -31,15 +35,15 @@ class Overview:
         Sums of one number per vote: those of parts add up to that of the whole.
     """
 
-    users: NDArray[Any]
-    items: NDArray[Any]
-    votes_per_user: NDArray[np.int64]
+    users: Labels
+    items: Labels
+    votes_per_user: Places
     n_ties: int
     digest: Words
 
     @classmethod
     def of(cls, votes: Comparisons) -> Self:
-        """Look over votes that are at hand."""
+        """Summarise votes that are at hand."""
         return cls(
             votes.users, votes.items, votes.votes_per_user, int(np.sum(votes.outcome == 0)),
             digest_of(votes),
@@ -67,11 +71,7 @@ class Overview:
 
     def __str__(self) -> str:
         """Say what is in the votes."""
-        ties = f" ({self.tie_share:.1%} ties)".replace("%", " %") if self.n_votes else ""
-        return (
-            f"{self.n_votes:,} votes{ties} by {len(self.users):,} users on {len(self.items):,} "
-            "items"
-        )
+        return main_figures(self.n_votes, self.n_ties, len(self.users), len(self.items))
 
 
 def digest_of(votes: Comparisons, first_user: int = 0) -> Words:
@@ -81,7 +81,7 @@ def digest_of(votes: Comparisons, first_user: int = 0) -> Words:
         columns.append(votes.weight.view(np.int64))
     if votes.group is not None:
         # By the place among the user's own groups: that is known without those of other users.
-        group = votes.numbered_groups
+        group = units(votes)
         first_group = np.full(votes.n_users, len(votes))
         np.minimum.at(first_group, votes.user, group)
         columns.append(group - first_group[votes.user])

@@ -12,19 +12,13 @@ import polars as pl
 from numpy.typing import NDArray
 
 from isplitlbi.errors import InvalidVotes
+from isplitlbi.typing import Integers, Labels, Mask, Places
 
 # Ids are numbered in blocks of rows that double, since most ids are new in the first rows only, and
 # found in tables that fit a processor's cache.
 FIRST_BLOCK = 2**14
 PLACE_BITS = 18
 PLACES = 2**PLACE_BITS
-
-
-def _name_rows(numbers: NDArray[np.int64]) -> str:
-    if len(numbers) == 1:
-        return f"row {numbers[0]}"
-    *shown, last = [*map(str, numbers[:3]), f"{len(numbers) - 3:,} more"][: len(numbers)]
-    return f"rows {', '.join(shown)} and {last}"
 
 
 class Vocabulary:
@@ -41,7 +35,7 @@ class Vocabulary:
     'apple'
     """
 
-    def __init__(self, labels: NDArray[Any], what: str = "id") -> None:
+    def __init__(self, labels: Labels, what: str = "id") -> None:
         self.labels = labels
         self.labels.setflags(write=False)
         self.what = what
@@ -54,7 +48,7 @@ class Vocabulary:
     @classmethod
     def indexed(
         cls, *columns: pl.Series, what: str = "id", source: str = "votes"
-    ) -> tuple[Self, list[NDArray[np.int32]]]:
+    ) -> tuple[Self, list[Integers]]:
         """Collect the ids of some columns without missing values, and return their indices too."""
         if all(column.dtype == pl.String for column in columns):
             numbering = _Numbering()
@@ -106,7 +100,7 @@ class Vocabulary:
         """Return the number of ids."""
         return len(self.labels)
 
-    def encode(self, ids: Any) -> NDArray[np.int32]:
+    def encode(self, ids: Any) -> Integers:
         """Return the index of every id, -1 where it is not in the vocabulary."""
         column = as_series(ids, self.what, "ids")
         if len(column) == 0:
@@ -151,10 +145,10 @@ class _Numbering:
     def __init__(self) -> None:
         self.texts = pl.Series([None], dtype=pl.String)  # where an empty place leads to
         self._tables = np.zeros((2, PLACES), dtype=np.int32)
-        self._homeless = self.texts.clear()
-        self._homeless_numbers = np.empty(0, dtype=np.int32)
+        self._without_place = self.texts.clear()
+        self._numbers_without_place = np.empty(0, dtype=np.int32)
 
-    def number(self, column: pl.Series) -> NDArray[np.int32]:
+    def number(self, column: pl.Series) -> Integers:
         """Return the number of every text, from 1; stop where there are too many of them."""
         column = column.rechunk()
         numbers = np.empty(len(column), dtype=np.int32)
@@ -165,10 +159,10 @@ class _Numbering:
             start += len(block)
         return numbers
 
-    def _number_block(self, block: pl.Series) -> NDArray[np.int32]:
+    def _number_block(self, block: pl.Series) -> Integers:
         hashes = block.hash().to_numpy()
         first, second = self._tables
-        numbers: NDArray[np.int32] = first.take(_high_place(hashes))
+        numbers: Integers = first.take(_high_place(hashes))
         differs = self._differs(numbers, block)
         if differs.any():
             rows, rest = np.flatnonzero(differs.to_numpy()), block.filter(differs)
@@ -179,37 +173,37 @@ class _Numbering:
             numbers[rows] = found
         return numbers
 
-    def _differs(self, numbers: NDArray[np.int32], texts: pl.Series) -> pl.Series:
+    def _differs(self, numbers: Integers, texts: pl.Series) -> pl.Series:
         return self.texts.gather(pl.Series(numbers.view(np.uint32))).ne_missing(texts)
 
-    def _look_up(self, rest: pl.Series) -> NDArray[np.int32]:
+    def _look_up(self, rest: pl.Series) -> Integers:
         """Return numbers for texts that the tables do not know: new, or without a place."""
         distinct = rest.unique()
-        new = distinct.filter(~distinct.is_in(self._homeless.implode()))
+        new = distinct.filter(~distinct.is_in(self._without_place.implode()))
         if len(new):
             numbers = np.arange(len(self.texts), len(self.texts) + len(new), dtype=np.int32)
             self.texts = pl.concat([self.texts, new], rechunk=True)
-            self._house(new.hash().to_numpy(), numbers)
+            self._give_places(new.hash().to_numpy(), numbers)
             return self._number_block(rest)
-        known = rest.cast(pl.Enum(self._homeless)).to_physical().to_numpy()
-        return self._homeless_numbers.take(known)
+        known = rest.cast(pl.Enum(self._without_place)).to_physical().to_numpy()
+        return self._numbers_without_place.take(known)
 
-    def _house(self, hashes: NDArray[np.uint64], numbers: NDArray[np.int32]) -> None:
+    def _give_places(self, hashes: NDArray[np.uint64], numbers: Integers) -> None:
         for table, place in zip(self._tables, (_high_place, _low_place), strict=True):
             places = place(hashes)
             free = table[places] == 0
             table[places[free]] = numbers[free]
-            homeless = table[places] != numbers
-            hashes, numbers = hashes[homeless], numbers[homeless]
-        self._homeless = pl.concat([self._homeless, self.texts.gather(numbers)])
-        self._homeless_numbers = np.concatenate([self._homeless_numbers, numbers])
+            left_over = table[places] != numbers
+            hashes, numbers = hashes[left_over], numbers[left_over]
+        self._without_place = pl.concat([self._without_place, self.texts.gather(numbers)])
+        self._numbers_without_place = np.concatenate([self._numbers_without_place, numbers])
 
 
-def _high_place(hashes: NDArray[np.uint64]) -> NDArray[np.int64]:
+def _high_place(hashes: NDArray[np.uint64]) -> Places:
     return (hashes >> np.uint64(64 - PLACE_BITS)).view(np.int64)
 
 
-def _low_place(hashes: NDArray[np.uint64]) -> NDArray[np.int64]:
+def _low_place(hashes: NDArray[np.uint64]) -> Places:
     return (hashes & np.uint64(PLACES - 1)).view(np.int64)
 
 
@@ -276,7 +270,7 @@ def _is_missing(value: Any) -> bool:
         return True
 
 
-def first_of(mask: pl.Series | NDArray[np.bool_]) -> int:
+def first_of(mask: pl.Series | Mask) -> int:
     """Return the first row where the mask holds, counted from 1; 0 where it never does."""
     found = np.flatnonzero(np.asarray(mask))
     return int(found[0]) + 1 if len(found) else 0

@@ -69,12 +69,19 @@ class _CacheOfOwnLinks(FunctionCache):
     """Compiled loops on disk; those of a link that is not ours never go there.
 
     Every later process, in any folder, reads the index of what is there, and could not make sense
-    of a class that it cannot import. Nor would a change of what such a class calls be noticed.
+    of a class that it cannot import. Nor would a change of what such a class calls be noticed. An
+    index that cannot be read, whatever is in it, is begun anew.
     """
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """Find compiled code."""
-        return None if FOREIGN in str(sig) else super().load_overload(sig, target_context)
+        if FOREIGN in str(sig):
+            return None
+        try:
+            return super().load_overload(sig, target_context)
+        except Exception:  # what a foreign class or another version left may fail in any way
+            self.flush()
+            return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Keep compiled code."""

@@ -1,50 +1,33 @@
 """Solvers: they follow the path of Split LBI in time (Eq. 8 and 9).
 
-`driver.follow` owns the loop; a scheme says how to take one step; `pilot` says where to look.
-`ridge` fits what needs no path.
+`driver.follow` owns the loop, and a scheme (`Implicit`, `Explicit`) says how to take one step.
+`likelihood` fits what needs no path, `before_entry` tells where on the time axis to look.
 """
 
-from isplitlbi.errors import UnreadableCheckpoint
-from isplitlbi.runtime.blocks import Exchange, available_threads
-from isplitlbi.runtime.share import Share
-from isplitlbi.solvers.before_entry import default_times, fit_before_entries, residuals, times_of
-from isplitlbi.solvers.checkpoints import Checkpoint, Checkpoints
-from isplitlbi.solvers.driver import (
-    Dynamics,
-    Progress,
-    Reporter,
-    Scheme,
-    Stopped,
-    follow,
-    room_for_snapshots,
-)
+from isplitlbi.solvers.before_entry import default_times
+from isplitlbi.solvers.driver import follow
 from isplitlbi.solvers.explicit import Explicit
 from isplitlbi.solvers.implicit import Implicit
-from isplitlbi.solvers.likelihood import bootstrap_consensus, fit_consensus, fit_each_user
-from isplitlbi.solvers.state import State
+from isplitlbi.solvers.likelihood import (
+    bootstrap_consensus,
+    fit_before_entries,
+    fit_consensus,
+    fit_numbers,
+    fit_users,
+)
+from isplitlbi.solvers.settings import Dynamics, PathSettings, Scheme
 
 __all__ = [
-    "Checkpoint",
-    "Checkpoints",
     "Dynamics",
-    "Exchange",
     "Explicit",
     "Implicit",
-    "Progress",
-    "Reporter",
+    "PathSettings",
     "Scheme",
-    "Share",
-    "State",
-    "Stopped",
-    "UnreadableCheckpoint",
-    "available_threads",
     "bootstrap_consensus",
     "default_times",
     "fit_before_entries",
     "fit_consensus",
-    "fit_each_user",
+    "fit_numbers",
+    "fit_users",
     "follow",
-    "residuals",
-    "room_for_snapshots",
-    "times_of",
 ]

@@ -150,7 +150,8 @@ def _pooled(n_items: int, pairs: Indices, counts: Floats) -> Layout:
     slots = Slots.of(np.array([0, vector.width]), np.arange(vector.width, dtype=np.int32), vector)
     first, second = (side.astype(np.int32) for side in np.divmod(pairs, n_items))
     nothing = np.empty((0, len(pairs)))
-    return Layout(vector, slots, Edges(np.array([0, len(pairs)]), first, second, *counts, nothing))
+    edges = Edges(np.array([0, len(pairs)]), first, second, *counts, nothing)
+    return Layout(vector, slots, edges).frozen()
 
 
 def _fit_pooled(

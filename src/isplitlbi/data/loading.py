@@ -1,0 +1,254 @@
+"""Files and folders to votes, of whatever class one names: the way from text to checked columns.
+
+Everything in a file is read as text, whatever its format, so that the same votes are the same
+whether they come as CSV, TSV, Parquet, JSON lines or through a pipe; in one file, or in the parts
+of a folder. The class that holds the votes checks what comes out; rows that it refuses are dropped
+here, where that is asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, Generic, NamedTuple, Protocol, Self, TypeVar
+
+import polars as pl
+
+from isplitlbi.data.formats import Dropping, RawFile, Table, read_table
+from isplitlbi.data.notes import Dropped, Note, NothingThere, added_up, gathered
+from isplitlbi.data.outcomes import outcomes_of_labels, outcomes_of_text, settle_both_bad
+from isplitlbi.data.presets import PRESETS, ROLES, Preset, lay_out
+from isplitlbi.data.vocabulary import show
+from isplitlbi.errors import InvalidRows, InvalidSetting, InvalidVotes
+from isplitlbi.typing import Floats, Integers
+
+IDS = ("user", "left", "right", "group", "item3", "item4", "item5")
+
+
+class Votes(Protocol):
+    """What a class must offer so that votes can be loaded into it."""
+
+    @property
+    def weight(self) -> Floats | None:
+        """A weight per vote, or none."""
+
+    @property
+    def group(self) -> Integers | None:
+        """A group per vote, or none."""
+
+    @classmethod
+    def from_series(
+        cls,
+        series: Mapping[str, pl.Series],
+        names: Mapping[str, str],
+        labels: Mapping[Any, str] | None = None,
+        source: str = "votes",
+    ) -> Self:
+        """Check columns by their role; rows that cannot be used are `InvalidRows`."""
+
+    @classmethod
+    def joined(cls, *parts: Self) -> Self:
+        """Put votes from several places together."""
+
+
+V = TypeVar("V", bound=Votes)
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to read votes; see `isplitlbi.data.readers.read_votes`."""
+
+    format: str | None = None
+    preset: str | None = None
+    user: str | None = None
+    left: str | None = None
+    right: str | None = None
+    winner: str | None = None
+    weight: str | None = None
+    group: str | None = None
+    labels: Mapping[str, str] | None = None
+    both_bad: str = "tie"
+    drop_invalid: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuse what no file can be read with."""
+        if self.both_bad not in ("tie", "drop"):
+            raise InvalidSetting(f"both_bad is {self.both_bad!r}; it must be tie or drop.")
+
+    @property
+    def columns(self) -> dict[str, str]:
+        """The columns that are named, by role."""
+        named = {role: getattr(self, role) for role in ROLES}
+        return {role: name for role, name in named.items() if name is not None}
+
+
+class Loaded(NamedTuple, Generic[V]):
+    """Votes, the layout that was recognised or asked for, and what was done to them."""
+
+    votes: V
+    preset: str
+    notes: tuple[Note, ...]
+
+
+class NoVotes(InvalidVotes):
+    """A file without a single vote, and the notes on what was in it."""
+
+    notes: tuple[Note, ...]
+
+    @classmethod
+    def of(cls, source: str, notes: tuple[Note, ...]) -> Self:
+        """Say why there are none."""
+        told = " ".join(map(str, notes))
+        error = cls(
+            f"{source}: ", f"no votes are left. {told}" if notes else "there are no votes in it."
+        )
+        error.notes = notes or (NothingThere(),)
+        return error
+
+
+def load(kind: type[V], source: str | Path, options: Options) -> Loaded[V]:
+    """Load votes from a file, from all files of a folder, or from standard input."""
+    if Path(source).is_dir():
+        return Folder.of(source, **vars(options)).load(kind)
+    notes: list[Note] = []
+    file = RawFile.of(source)
+    asked = options.columns
+    known = frozenset().union(*(each.known for each in PRESETS.values()), asked.values())
+    table = read_table(file, options.format, known, Dropping(options.drop_invalid, notes, "row"))
+    layout, names = lay_out(table.columns, asked, options.preset, file.name, notes)
+    frame = layout.pairs(as_text(table, names, file.name))
+    unit = "pair" if "row" in frame.columns else "row"
+    if unit == "pair" and (empty := table.frame.height - frame["row"].n_unique()):
+        notes.append(Dropped("row", "all counts are 0", count=empty))
+    frame = settle_both_bad(frame, layout.wording, options.labels or {}, options.both_bad, notes)
+    names = {role: role for role in (*ROLES, *frame.columns)} | dict(layout.called) | names
+    dropping = Dropping(options.drop_invalid, notes, unit)
+    votes = _usable(kind, frame, layout, names, options.labels, file.name, dropping)
+    return Loaded(votes, layout.name, added_up(notes))
+
+
+def _usable(
+    kind: type[V],
+    frame: pl.DataFrame,
+    layout: Preset,
+    names: Mapping[str, str],
+    labels: Mapping[str, str] | None,
+    source: str,
+    dropping: Dropping,
+) -> V:
+    """Build votes from the rows that can be used."""
+    declared = outcomes_of_labels(labels, source)
+    while not frame.is_empty():
+        try:
+            series = frame.drop("row", "outcome", strict=False).to_dict()
+            series["winner"] = outcomes_of_text(frame, layout.wording, names, declared, source)
+            return kind.from_series(series, names, source=source)
+        except InvalidRows as error:
+            dropping.note_or_raise(
+                error, frame["row"].to_numpy() if "row" in frame.columns else None
+            )
+            frame = frame.filter(pl.Series(~error.rows))
+    raise NoVotes.of(source, added_up(dropping.notes))
+
+
+def as_text(table: Table, names: Mapping[str, str], source: str) -> pl.DataFrame:
+    """Return the columns of all roles as text."""
+    taken = {}
+    for role, name in names.items():
+        column = table.frame[name]
+        kind = column.dtype
+        if isinstance(kind, pl.Categorical | pl.Enum) or kind.is_integer() or kind == pl.Null:
+            column = column.cast(pl.String)
+        elif role == "weight" and kind.is_float():
+            column = column.fill_nan(None)
+        elif role not in IDS and (kind.is_float() or kind == pl.Boolean):
+            column = (column.fill_nan(None) if kind.is_float() else column).cast(pl.String)
+        elif kind != pl.String:
+            raise InvalidVotes(
+                f"{source}: {name} holds values of type {kind}, such as "
+                f"{show(column.drop_nulls().first())}; expected text or whole numbers. "
+                "Convert the column."
+            )
+        taken[role] = column.alias(role)
+    return pl.DataFrame(taken)
+
+
+# --- folders ---------------------------------------------------------------------------------
+
+
+class Described(NamedTuple):
+    """What is to be known of a part beside the others."""
+
+    kind: str  # in words, what all parts must have in common; empty where there are no votes
+    notes: tuple[Note, ...]
+
+    @classmethod
+    def of(cls, votes: Votes, preset: str, notes: tuple[Note, ...]) -> Self:
+        """Describe a part with votes."""
+        columns = {"weights": votes.weight, "groups": votes.group}
+        there = [name for name, column in columns.items() if column is not None]
+        kind = f"the layout {preset}, {' and '.join(there) or 'no weights or groups'}"
+        return cls(kind, notes)
+
+
+@dataclass(frozen=True)
+class Folder:
+    """The files of a folder, whose votes belong together, and the options to read them with."""
+
+    folder: Path
+    files: tuple[Path, ...]
+    options: Mapping[str, Any]
+
+    @classmethod
+    def of(cls, folder: str | Path, **options: Any) -> Self:
+        """Find the parts in a folder; the options are those of `read_votes`."""
+        place = Path(folder).absolute()
+        if not str(folder):
+            raise InvalidVotes("the name of the folder of votes is empty.")
+        if not place.is_dir():
+            raise InvalidVotes(f"{folder}: there is no such folder.")
+        found = sorted(file for file in place.iterdir() if file.name[0] not in "._")
+        if inner := next((file for file in found if file.is_dir()), None):
+            raise InvalidVotes(
+                f"{folder}: it holds another folder, {inner.name}. Put all parts into one."
+            )
+        if not found:
+            raise InvalidVotes(f"{folder}: there are no files of votes in this folder.")
+        return cls(place, tuple(found), options)
+
+    def load(self, kind: type[V]) -> Loaded[V]:
+        """Load all parts, one after another, into one set of votes."""
+        options, found = Options(**self.options), []
+        descriptions = []
+        for file in self.files:
+            try:
+                found.append(load(kind, file, options))
+                descriptions.append(Described.of(*found[-1]))
+            except NoVotes as nothing:
+                descriptions.append(Described("", nothing.notes))
+        notes = self.agree(descriptions)
+        votes = kind.joined(*(part.votes for part in found))
+        return Loaded(votes, found[0].preset, notes)
+
+    def agree(self, descriptions: Sequence[Described]) -> tuple[Note, ...]:
+        """Refuse parts that do not go together; return the notes on all of them.
+
+        Parts of different kinds would lose votes, or weigh them by different scales.
+        """
+        names = [file.name for file in self.files]
+        kinds = {n: each.kind for n, each in zip(names, descriptions, strict=True) if each.kind}
+        if not kinds:
+            raise InvalidVotes(f"{self.folder}: there are no votes in any of its files.")
+        first = next(iter(kinds))
+        for name, kind in kinds.items():
+            if kind != kinds[first]:
+                raise InvalidVotes(
+                    f"{name}: it has {kind}, and {first} has {kinds[first]}. Give all parts the "
+                    "same columns."
+                )
+        return gathered(names, [each.notes for each in descriptions])
+
+
+# What votes may be read with.
+OPTIONS = tuple(option.name for option in fields(Options))

@@ -1,0 +1,108 @@
+"""Notes: what was done to votes while they were read, as records; words are made here, once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Self
+
+from isplitlbi.data.vocabulary import counted, show
+
+
+@dataclass(frozen=True, kw_only=True)
+class Note:
+    """Something to know of votes that were read; each kind of it is a class.
+
+    Attributes
+    ----------
+    count : int
+        How often it was done, where that can be counted.
+    files : tuple of str
+        The parts of a folder that it is said of; empty where there is only one file.
+    """
+
+    count: int = 0
+    files: tuple[str, ...] = ()
+
+    def sentence(self) -> str:
+        """Say it, whichever files it is said of."""
+        raise NotImplementedError
+
+    def __str__(self) -> str:
+        """Say it, with the files."""
+        if not self.files:
+            return self.sentence()
+        others = len(self.files) - 1
+        beside = f" and {counted(others, 'other part')}" if others else ""
+        return f"{self.files[0]}{beside}: {self.sentence()}"
+
+    def __add__(self, other: Note) -> Self:
+        """Say it once of both: they differ in counts and files only."""
+        files = tuple(dict.fromkeys((*self.files, *other.files)))
+        return replace(self, count=self.count + other.count, files=files)
+
+
+@dataclass(frozen=True)
+class Dropped(Note):
+    """Some rows, pairs or votes were not used."""
+
+    unit: str
+    why: str = ""
+
+    def sentence(self) -> str:
+        """Say how many, and why unless the unit says it."""
+        return f"{counted(self.count, self.unit)} dropped{f': {self.why}' if self.why else ''}."
+
+
+@dataclass(frozen=True)
+class CountedAsTies(Note):
+    """Some votes that are not quite ties were taken for ties."""
+
+    unit: str
+
+    def sentence(self) -> str:
+        """Say how many."""
+        ties = "a tie" if self.count == 1 else "ties"
+        return f"{counted(self.count, self.unit)} counted as {ties}."
+
+
+@dataclass(frozen=True)
+class ColumnTaken(Note):
+    """There were two columns for one role, and one of them was used."""
+
+    role: str
+    column: str
+    instead_of: str
+
+    def sentence(self) -> str:
+        """Say which."""
+        return (
+            f"The {self.role} is taken from {show(self.column)}, not from {show(self.instead_of)}."
+        )
+
+
+@dataclass(frozen=True)
+class NothingThere(Note):
+    """There was not a single vote."""
+
+    def sentence(self) -> str:
+        """Say so."""
+        return "There are no votes in it."
+
+
+def added_up(notes: Iterable[Note]) -> tuple[Note, ...]:
+    """Put notes that differ in counts and files only into one, which has the sum."""
+    found: dict[Note, Note] = {}
+    for note in notes:
+        kind = replace(note, count=0, files=())
+        found[kind] = found[kind] + note if kind in found else note
+    return tuple(found.values())
+
+
+def gathered(files: Sequence[str], notes: Sequence[Iterable[Note]]) -> tuple[Note, ...]:
+    """Put the notes on all parts together: what is said of several is said once, with the sum."""
+    return added_up(
+        replace(note, files=(file,))
+        for file, of_file in zip(files, notes, strict=True)
+        for note in of_file
+    )

@@ -1,0 +1,239 @@
+"""What a vote says: the only place where words and numbers become outcomes, and labels are checked.
+
+Conventions
+-----------
+outcome    1 the left item wins, 0 tie, -1 the right item wins
+label      another word for an outcome, which a person declares: ``{"draw": "tie"}``
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import reduce
+from operator import or_
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from isplitlbi.data.notes import CountedAsTies, Dropped, Note
+from isplitlbi.data.vocabulary import counted, show
+from isplitlbi.errors import InvalidRows, InvalidSetting, InvalidVotes, Setting
+
+OUTCOMES = {"left": 1, "tie": 0, "right": -1}
+WINNERS = {outcome: word for word, outcome in OUTCOMES.items()}
+
+_NUMBERS = {1: 1, 0: 0, -1: -1}  # what numbers mean where they can mean nothing else
+
+
+def outcomes_of_labels(labels: Mapping[Any, Any] | None, source: str) -> dict[Any, int]:
+    """Return the outcome that each label stands for; refuse what stands for none."""
+    for word, target in (labels or {}).items():
+        if not isinstance(target, str) or target not in OUTCOMES:
+            raise InvalidSetting(
+                f"{source}: the label {show(word)} is mapped to {target!r}, which is not one of "
+                f"{', '.join(OUTCOMES)}."
+            )
+    return {word: OUTCOMES[target] for word, target in (labels or {}).items()}
+
+
+# --- columns at hand -------------------------------------------------------------------------
+
+
+def outcomes_of_column(
+    column: pl.Series, name: str, labels: Mapping[Any, str] | None, source: str
+) -> NDArray[np.int8]:
+    """Return 1, 0 or -1 for every value of a column of words or of numbers, none of it missing."""
+    words = outcomes_of_labels(labels, source)
+    if column.dtype == pl.Int8 and not words and column.is_between(-1, 1).all():
+        return column.to_numpy(writable=True)  # as it should be
+    values = column
+    if column.dtype == pl.String:
+        words, allowed = OUTCOMES | words, ", ".join(OUTCOMES)
+    else:
+        allowed = "1 (left), 0 (tie), -1 (right)"
+        if not column.dtype.is_numeric():
+            raise InvalidVotes(
+                f"{source}: {name} holds values of type {column.dtype}; expected left, right, tie "
+                f"or {allowed}."
+            )
+        numbers = {word: code for word, code in words.items() if isinstance(word, int | float)}
+        words = {float(word): code for word, code in (_NUMBERS | numbers).items()}
+        values = column.cast(pl.Float64)
+    outcome, known = _translate(values, words)
+    if known is not None:
+        value = column.filter(~known)[0]
+        raise InvalidRows.of(
+            source, ~known, f"{name} {show(value)} is not one of {allowed}",
+            "Map it with ", Setting("labels", {value: "tie"}), ", or left, or right",
+        )  # fmt: skip
+    return outcome
+
+
+# --- text of files ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Wording:
+    """How a layout of files says who won."""
+
+    words: Mapping[str, str] = field(default_factory=dict)
+    both_bad: tuple[str, ...] = ()  # values that say: neither is good
+    numbers: bool = False  # whether 1, 0 and -1 may stand for the words
+    expected: str = ""  # what the value must be, where that is no list of words
+    takes_labels: bool = True  # whether a value that is not known may be a word for an outcome
+
+    @property
+    def outcomes(self) -> dict[str, int]:
+        """The outcome of every word."""
+        words = {word: OUTCOMES[target] for word, target in self.words.items()}
+        return words | dict.fromkeys(self.both_bad, 0)
+
+    def unknown(self, values: pl.Series, known: pl.Series, name: str, source: str) -> InvalidRows:
+        """Return the error on values that are not known."""
+        found = values.filter(~known).unique(maintain_order=True)
+        expected = self.expected or f"one of {', '.join([*self.words, *self.both_bad])}"
+        problem = f"{name} {show(found[0])} is not {expected}"
+        example = Setting("labels", {found[0]: "tie"})
+        remedy: tuple[str | Setting, ...] = ("Map it with ", example)
+        if len(found) > 1:
+            others = counted(len(found) - 1, "other value")
+            problem += f", nor {'is' if len(found) == 2 else 'are'} {others}"
+            remedy = ("Map each with ", Setting("labels"), ", such as ", example)
+        if not self.takes_labels:
+            remedy = ("Correct it",)
+        return InvalidRows.of(source, ~known, problem, *remedy)
+
+
+def settle_both_bad(
+    frame: pl.DataFrame,
+    wording: Wording,
+    labels: Mapping[str, str],
+    both_bad: str,
+    notes: list[Note],
+) -> pl.DataFrame:
+    """Drop votes that neither item is good, or leave them to count as ties; tell how many."""
+    words = [word for word in wording.both_bad if word not in labels]
+    if not words:
+        return frame
+    said = frame["winner"].is_in(words).fill_null(False)
+    if not (n_said := int(said.sum())):
+        return frame
+    if both_bad == "drop":
+        notes.append(Dropped("both-bad vote", count=n_said))
+        rows = pl.Series("row", np.arange(1, frame.height + 1))
+        return frame.with_columns(rows).filter(~said)
+    notes.append(CountedAsTies("both-bad vote", count=n_said))
+    return frame
+
+
+def outcomes_of_text(
+    frame: pl.DataFrame,
+    wording: Wording,
+    names: Mapping[str, str],
+    labels: Mapping[Any, int],
+    source: str,
+) -> pl.Series:
+    """Return 1, 0 or -1 for every vote; what cannot be understood is an error.
+
+    Where the frame has a column ``outcome``, it goes before the words in ``winner``.
+    """
+    decided = frame["outcome"] if "outcome" in frame.columns else None
+    if decided is not None and not decided.null_count():
+        return decided
+    values, name = frame["winner"], names["winner"]
+    declared = {str(word): outcome for word, outcome in labels.items()}
+    words = wording.outcomes | declared
+    outcome, known = _translate_rest(values, words, decided)
+    if known is None:
+        return outcome
+    unknown = values.filter(~known & values.is_not_null() & (values != "")).unique(
+        maintain_order=True
+    )
+    numbers = _plain_numbers(unknown)
+    spelled = {text: words[plain] for text, plain in numbers.items() if plain in words}
+    undeclared = {text: plain for text, plain in numbers.items() if plain not in words}
+    if undeclared and wording.numbers and not values.is_in(list(OUTCOMES)).any():
+        _refuse_items(frame, known, names, source)
+        spelled |= _by_convention(undeclared, name, declared, source)
+    if spelled:
+        outcome, known = _translate_rest(values, words | spelled, decided)
+    if known is None:
+        return outcome
+    missing = ~known & (values.is_null() | (values == ""))
+    if missing.any():
+        raise InvalidRows.of(source, missing, f"{name} is missing", "Fill it in or remove the row")
+    if wording.numbers:
+        _refuse_items(frame, known, names, source)
+    raise wording.unknown(values, known, name, source)
+
+
+def _translate(
+    values: pl.Series, words: Mapping[Any, int]
+) -> tuple[NDArray[np.int8], pl.Series | None]:
+    """Return the outcome that each value stands for, and which are known unless all are."""
+    outcome = np.zeros(len(values), dtype=np.int8)
+    said = {word: values.eq_missing(word) for word in words}
+    for word, code in words.items():
+        if code:
+            outcome += said[word].to_numpy().view(np.int8) * np.int8(code)
+    if sum(rows.sum() for rows in said.values()) == len(values):
+        return outcome, None
+    return outcome, reduce(or_, said.values(), pl.Series(np.zeros(len(values), dtype=np.bool_)))
+
+
+def _translate_rest(
+    values: pl.Series, words: Mapping[str, int], decided: pl.Series | None
+) -> tuple[pl.Series, pl.Series | None]:
+    """Do the same, where some outcomes are decided already."""
+    codes, known = _translate(values, words)
+    outcome = pl.Series(codes)
+    if decided is None:
+        return outcome, known
+    known = decided.is_not_null() if known is None else known | decided.is_not_null()
+    return decided.fill_null(outcome), None if known.all() else known
+
+
+def _plain_numbers(texts: pl.Series) -> dict[str, str]:
+    """Return those texts that are numbers, each with its plainest spelling: 1.0 is 1."""
+    numbers = texts.cast(pl.Float64, strict=False)
+    is_number = numbers.is_finite().fill_null(False)
+    plain = [f"{number + 0.0:.12g}" for number in numbers.filter(is_number)]
+    return dict(zip(texts.filter(is_number), plain, strict=True))
+
+
+def _by_convention(
+    numbers: Mapping[str, str], name: str, declared: Mapping[str, int], source: str
+) -> dict[str, int]:
+    """Read 1, 0 and -1 as left, tie and right where they can mean nothing else."""
+    found = sorted(set(numbers.values()), key=float)
+    nothing_declared = not _plain_numbers(pl.Series(list(declared), dtype=pl.String))
+    if nothing_declared and "-1" in found:
+        meaning = {str(number): outcome for number, outcome in _NUMBERS.items()}
+        return {text: meaning[plain] for text, plain in numbers.items() if plain in meaning}
+    raise InvalidVotes(
+        f"{source}: {name} holds the numbers {_shortened(found)}, which can mean more than one "
+        "thing. Declare each of them, for example with ", Setting("labels", {found[0]: "right"}),
+        ".",
+    )  # fmt: skip
+
+
+def _refuse_items(
+    frame: pl.DataFrame, known: pl.Series, names: Mapping[str, str], source: str
+) -> None:
+    """Refuse a winner that is an item's id, where left or right was expected, with the remedy."""
+    rest = frame.filter(~known & frame["winner"].is_not_null() & (frame["winner"] != ""))
+    won = rest["winner"]
+    if len(rest) and ((won == rest["left"]) | (won == rest["right"])).all():
+        raise InvalidVotes(
+            f"{source}: {names['winner']} holds the ids of items, such as {show(won[0])}; expected "
+            "left, right or tie. Read it with ", Setting("preset", "crowd-kit"),
+            *(Setting(role, names[role]) for role in ("user", "winner")), ".",
+        )  # fmt: skip
+
+
+def _shortened(words: list[str]) -> str:
+    *first, last = words[:3] + ([f"{len(words) - 3:,} more"] if len(words) > 3 else [])
+    return f"{', '.join(first)} and {last}" if first else last
