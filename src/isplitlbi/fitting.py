@@ -17,7 +17,8 @@ import numpy as np
 from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.data.layout import Layout, Slots
 from isplitlbi.data.readers import Parts
-from isplitlbi.data.summary import Overview
+from isplitlbi.data.splits import held_out_parts
+from isplitlbi.data.summary import Summary
 from isplitlbi.errors import InvalidSetting, PathFailed
 from isplitlbi.model.links import Link
 from isplitlbi.model.parameters import Parameters
@@ -34,7 +35,6 @@ from isplitlbi.selection import (
     Rule,
     Scoring,
     Selection,
-    held_out_parts,
 )
 from isplitlbi.solvers.before_entry import residuals, times_of
 from isplitlbi.solvers.checkpoints import Checkpoints
@@ -125,7 +125,7 @@ class Fitted:
     ----------
     votes : Comparisons or Parts
         The votes, or the files that hold them.
-    summary : Overview
+    summary : Summary
         The main figures of the votes.
     dynamics, time, path, selection
         Of a fit that follows a path; None for others, and without cross-validation.
@@ -138,7 +138,7 @@ class Fitted:
     """
 
     votes: Comparisons | Parts
-    summary: Overview
+    summary: Summary
     link: Link
     dynamics: Dynamics | None
     time: float | None
@@ -297,7 +297,7 @@ class FindTimes:
 
     def run(self, votes: Comparisons, runtime: Runtime, reporter: Reporter) -> Floats:
         """Return what is unexplained of the users here."""
-        return residuals(votes, self.link, self.dynamics, runtime)
+        return residuals(votes, self.link, self.dynamics, runtime, self.terms)
 
     def join(self, parts: Sequence[Floats]) -> Floats:
         """Return the times."""

@@ -14,10 +14,10 @@ from isplitlbi.abnormal.expectation import Answers, Expectation, Inputs
 from isplitlbi.abnormal.fit_numbers import fit_numbers
 from isplitlbi.abnormal.kinds import KINDS, Evidence, Figures
 from isplitlbi.data.comparisons import Comparisons
+from isplitlbi.data.splits import held_out_parts
 from isplitlbi.model.links import Link
 from isplitlbi.model.metrics import most_probable
 from isplitlbi.model.parameters import Parameters
-from isplitlbi.selection import held_out_parts
 from isplitlbi.solvers.before_entry import fit_before_entries
 from isplitlbi.solvers.settings import Dynamics
 from isplitlbi.typing import Floats, Mask, Places

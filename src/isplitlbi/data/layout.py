@@ -196,7 +196,34 @@ class Layout(NamedTuple):
 
     def sum_by_user(self, values: Floats) -> Floats:
         """Add up numbers per edge."""
-        return np.bincount(self.edges.owner, values, self.n_users)
+        sums = np.bincount(self.edges.owner, values, self.n_users)
+        return sums.astype(np.float64, copy=False)
+
+    def margins(self, total: Floats) -> tuple[Floats, Floats]:
+        """Return margin and threshold of every edge, given one number per slot."""
+        edges = self.edges
+        margin = total[edges.first] - total[edges.second]
+        for column, slot in zip(edges.columns, self._trait_slots(), strict=True):
+            margin += column * total[slot]
+        return margin, total[self.slots.threshold[edges.owner]]
+
+    def sum_of_squares(self, by_margin: Floats, by_threshold: Floats) -> Floats:
+        """Return what second derivatives by margin and threshold mean for every slot by itself."""
+        edges, n_slots = self.edges, self.n_slots
+        squares = (
+            np.bincount(edges.first, by_margin, n_slots)
+            + np.bincount(edges.second, by_margin, n_slots)
+            + np.bincount(self.slots.threshold[edges.owner], by_threshold, n_slots)
+        )
+        for column, slot in zip(edges.columns, self._trait_slots(), strict=True):
+            squares += np.bincount(slot, column**2 * by_margin, n_slots)
+        return squares.astype(np.float64, copy=False)
+
+    def _trait_slots(self) -> Places:
+        """Return, for every column, the slots of its trait: they stand before the threshold."""
+        n_columns = len(self.edges.columns)
+        back = np.arange(n_columns, 0, -1)[:, None]
+        return self.slots.threshold[self.edges.owner] - back
 
 
 # What was found of votes, for as long as there are these votes.
@@ -249,7 +276,7 @@ def tally(
         (user, first, second, weight), counts = _counted_rows(
             (user, first, second, weight), said, None
         )
-        return Tally(user, first, second, *counts, weight)
+        return Tally(user, first, second, counts[0], counts[1], counts[2], weight)
     # All in one number: sorting numbers is far faster than sorting rows by them.
     stride = _power_of_2(n_items)
     if (4 * n_users * stride * stride).bit_length() <= PACKED_BITS:
@@ -315,7 +342,8 @@ def _counts_of(is_first: NDArray[np.bool_], said: Places, weight: Floats | None)
     said += np.cumsum(is_first, dtype=np.int32)
     said -= 1
     weight = np.ones(len(said)) if weight is None else weight
-    return np.bincount(said, weight, 3 * n_rows).reshape(3, -1)
+    counts = np.bincount(said, weight, 3 * n_rows).reshape(3, -1)
+    return counts.astype(np.float64, copy=False)
 
 
 # --- slots and edges -------------------------------------------------------------------------

@@ -20,7 +20,7 @@ from threadpoolctl import threadpool_limits
 from isplitlbi.data.comparisons import Comparisons, tally
 from isplitlbi.estimators.base import VoteClassifier, as_votes, check_choice
 from isplitlbi.model.metrics import confusion
-from isplitlbi.selection import held_out_parts
+from isplitlbi.data.splits import held_out_parts
 from isplitlbi.solvers import available_threads
 from isplitlbi.typing import Floats, Indices
 

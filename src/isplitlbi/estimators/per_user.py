@@ -13,7 +13,8 @@ from isplitlbi.estimators.base import MarginClassifier, as_votes, check_choice
 from isplitlbi.estimators.isplitlbi import ISplitLBI
 from isplitlbi.model.links import Link, link_named
 from isplitlbi.model.parameters import Parameters
-from isplitlbi.selection import Rule, Scoring, held_out_parts, score_votes
+from isplitlbi.data.splits import held_out_parts
+from isplitlbi.selection import Rule, Scoring, score_votes
 from isplitlbi.solvers import fit_consensus, fit_each_user
 
 

@@ -167,7 +167,7 @@ def evaluate(
     diagonal: Floats,
 ) -> float:
     """Assemble the system; fill gradient and diagonal of the consensus, return the objective."""
-    value = assemble(
+    value: float = assemble(
         problem, everybody(problem), anchor, consensus, own, system, gradient, diagonal
     )
     damping = anchor.damping
@@ -186,7 +186,8 @@ def eliminate(problem: Problem, own: Floats, system: System, taken: Floats) -> N
 
 def update(problem: Problem, length: float, system: System, coupled: Floats) -> float:
     """Move along the direction; fill what the new residual means for the consensus."""
-    return conjugate_update(problem.slots, everybody(problem), length, system, coupled)
+    size: float = conjugate_update(problem.slots, everybody(problem), length, system, coupled)
+    return size
 
 
 def multiply(
@@ -200,9 +201,10 @@ def multiply(
 ) -> float:
     """Take the next direction; fill what the curvature makes of it for the consensus."""
     users = everybody(problem)
-    return curvature_product(
+    along: float = curvature_product(
         problem, users, anchor, system, preconditioned, direction, momentum, product
     )
+    return along
 
 
 def move(problem: Problem, own: Floats, system: System, length: float, moved: Floats) -> None:
@@ -222,7 +224,8 @@ def relative(
     off, size = squares(problem.slots, everybody(problem), own, other_own)
     of_users = np.sqrt(off) / (np.sqrt(size) + ERROR_FLOOR)
     off, size = np.sum((consensus - other_consensus) ** 2), np.sum(other_consensus**2)
-    return max(of_users, weight * np.sqrt(off) / (np.sqrt(size) + ERROR_FLOOR))
+    apart: float = max(of_users, weight * np.sqrt(off) / (np.sqrt(size) + ERROR_FLOOR))
+    return apart
 
 
 def everybody(problem: Problem) -> Users:

@@ -150,7 +150,9 @@ def _pooled(n_items: int, pairs: Indices, counts: Floats) -> Layout:
     slots = Slots.of(np.array([0, vector.width]), np.arange(vector.width, dtype=np.int32), vector)
     first, second = (side.astype(np.int32) for side in np.divmod(pairs, n_items))
     nothing = np.empty((0, len(pairs)))
-    edges = Edges(np.array([0, len(pairs)]), first, second, *counts, nothing)
+    first_wins, ties, second_wins = counts
+    start = np.array([0, len(pairs)])
+    edges = Edges(start, first, second, first_wins, ties, second_wins, nothing)
     return Layout(vector, slots, edges).frozen()
 
 

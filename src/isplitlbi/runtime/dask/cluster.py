@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.data.readers import Parts
-from isplitlbi.data.summary import Overview
+from isplitlbi.data.summary import Summary
 from isplitlbi.runtime.base import Job
 from isplitlbi.runtime.dask.client import refuse_unfit, workers_of
 from isplitlbi.runtime.dask.placement import Placement, remember_shards, remembered_shards
@@ -64,7 +64,7 @@ class Cluster:
         self._placement, self._rounds = Placement(client, source, self._n_shards), Rounds(client)
 
     @cached_property
-    def summary(self) -> Overview:
+    def summary(self) -> Summary:
         """What is known of all votes."""
         return self._placement.summary()
 
