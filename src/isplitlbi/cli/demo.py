@@ -37,6 +37,7 @@ def demo(
     quiet: Quiet = False,
 ) -> None:
     """Run the paper's simulated study end to end; no input needed."""
+    from isplitlbi.data.splits import split_within_user
     from isplitlbi.estimators.isplitlbi import ISplitLBI
     from isplitlbi.evaluation.simulate import simulate
 
@@ -44,7 +45,7 @@ def demo(
     if output is not None:
         refuse_existing_file(output, force=force)
     study = simulate(n_users=users, n_items=items, random_state=seed)
-    training, held_out = study.votes.split_within_user(0.2, rng=seed)
+    training, held_out = split_within_user(study.votes, 0.2, rng=seed)
     console = standard_output()
     print_simulation(console, study, seed, len(held_out))
     begun = perf_counter()
