@@ -2,7 +2,7 @@
 
 Conventions
 -----------
-machine    a process that holds the votes of some users, who are next to each other in the vocabulary
+machine    a process that holds the votes of some users, next to each other in the vocabulary
 runtime    what a machine knows of the users that are elsewhere, and what it works with
 job        something that all machines do together, each for its users
 workforce  all machines, as seen from where a fit is asked for
@@ -19,6 +19,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 
 from isplitlbi.data.comparisons import Comparisons
+from isplitlbi.data.summary import Summary
 from isplitlbi.runtime.progress import Reporter
 from isplitlbi.typing import Floats
 
@@ -118,10 +119,10 @@ class Stored:
 
 
 class Workforce(Protocol):
-    """All machines that hold the votes of a fit: they do jobs, one after another or side by side."""
+    """All machines that hold the votes of a fit; they do jobs, one by one or side by side."""
 
     @property
-    def summary(self) -> Any:
+    def summary(self) -> Summary:
         """What is known of all votes."""
 
     @property

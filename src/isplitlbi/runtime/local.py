@@ -15,7 +15,7 @@ import numpy as np
 
 from isplitlbi import kernels
 from isplitlbi.data.comparisons import Comparisons
-from isplitlbi.data.summary import Overview
+from isplitlbi.data.summary import Summary
 from isplitlbi.runtime.base import Found, Job, Numbers, Runtime
 from isplitlbi.runtime.progress import Reporter
 from isplitlbi.typing import Floats
@@ -27,7 +27,7 @@ def available_threads() -> int:
 
 
 class Local(Runtime):
-    """This machine, which holds all users: runtime and workforce in one.
+    """The machine at hand, which holds all users: runtime and workforce in one.
 
     Parameters
     ----------
@@ -54,9 +54,9 @@ class Local(Runtime):
         return True
 
     @cached_property
-    def summary(self) -> Overview:
+    def summary(self) -> Summary:
         """What is known of all votes."""
-        return Overview.of(self.votes)
+        return Summary.of(self.votes)
 
     def numbers(self, seed: int | None) -> Numbers:
         """Return a generator."""
