@@ -104,6 +104,9 @@ class _CacheOfOwnLinks(FunctionCache):
             super().save_overload(sig, data)
 
 
+inlined: Callable[..., Any] = njit(**INSIDE_LOOPS)  # part of a loop, never called by itself
+
+
 def loop(function: Callable[..., Any]) -> Any:
     """Compile a function on first use; it releases Python's lock, and is kept on disk."""
     compiled = njit(nogil=True, **OPTIONS)(function)
