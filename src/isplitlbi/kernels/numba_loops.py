@@ -349,39 +349,24 @@ def eliminate_users(problem, users, own, system, eliminated):
             eliminated[index(slots.coordinate[slot])] += coupling * coupling * system.inverse[slot]
 
 
-@inlined
-def product_of_edges(edges, user, first_slot, threshold, curvature, total, bent):
-    """Add what the curvature of one user's edges makes of a direction; return the threshold's."""
-    mm, mt, tt = curvature
-    by_thresholds = 0.0
-    for edge in range(index(edges.start[user]), index(edges.start[user + 1])):
-        i, j = index(edges.first[edge]) - first_slot, index(edges.second[edge]) - first_slot
-        margin = total[i] - total[j]
-        by_margin = mm[edge] * margin + mt[edge] * threshold
-        by_thresholds += mt[edge] * margin + tt[edge] * threshold
-        bent[i] += by_margin
-        bent[j] -= by_margin
-    return by_thresholds
-
-
-@inlined
-def product_with_columns(edges, user, first_slot, threshold, curvature, total, bent, trait):
-    """Do the same with traits in the margin, for which most models have no use."""
-    mm, mt, tt = curvature
+@loop
+def product_of_columns(edges, user, first_slot, at, curvature, total, bent):
+    """Add what traits in the margin add to the product of one user; return the threshold's part."""
     n_columns = index(edges.columns.shape[0])
-    by_thresholds = 0.0
+    trait, threshold, by_threshold = at - n_columns, total[at], 0.0
     for edge in range(index(edges.start[user]), index(edges.start[user + 1])):
         i, j = index(edges.first[edge]) - first_slot, index(edges.second[edge]) - first_slot
-        margin = total[i] - total[j]
+        of_traits = 0.0
         for c in range(n_columns):
-            margin += edges.columns[c, edge] * total[trait + c]
-        by_margin = mm[edge] * margin + mt[edge] * threshold
-        by_thresholds += mt[edge] * margin + tt[edge] * threshold
-        bent[i] += by_margin
-        bent[j] -= by_margin
+            of_traits += edges.columns[c, edge] * total[trait + c]
+        mm, mt = curvature[0, edge], curvature[1, edge]
+        by_margin = mm * (total[i] - total[j] + of_traits) + mt * threshold
         for c in range(n_columns):
             bent[trait + c] += edges.columns[c, edge] * by_margin
-    return by_thresholds
+        bent[i] += mm * of_traits
+        bent[j] -= mm * of_traits
+        by_threshold += mt * of_traits
+    return by_threshold
 
 
 @loop
@@ -391,7 +376,7 @@ def curvature_product(problem, users, anchor, system, preconditioned, direction,
     n_columns = index(edges.columns.shape[0])
     most = most_slots(slots, begin, end)
     total, bent = np.empty(most), np.empty(most)
-    curvature = (system.curvature[0], system.curvature[1], system.curvature[2])
+    mm, mt, tt = system.curvature[0], system.curvature[1], system.curvature[2]
     common, along_product = index(slots.common_threshold), 0.0
     for user in range(begin, end):
         first_slot, last = index(slots.start[user]), index(slots.threshold[user])
@@ -405,26 +390,33 @@ def curvature_product(problem, users, anchor, system, preconditioned, direction,
             system.direction[slot] = d
             total[k] = direction[coordinate] + d
             bent[k] = 0.0
-        threshold = system.direction[last]
-        if n_columns == 0:
-            by_thresholds = product_of_edges(
-                edges, user, first_slot, threshold, curvature, total, bent
-            )
-        else:
-            by_thresholds = product_with_columns(
-                edges, user, first_slot, threshold, curvature, total, bent, at - n_columns
+        threshold, by_thresholds = system.direction[last], 0.0
+        total[at] = threshold
+        for edge in range(index(edges.start[user]), index(edges.start[user + 1])):
+            i, j = index(edges.first[edge]) - first_slot, index(edges.second[edge]) - first_slot
+            margin = total[i] - total[j]
+            by_margin = mm[edge] * margin + mt[edge] * threshold
+            by_thresholds += mt[edge] * margin + tt[edge] * threshold
+            bent[i] += by_margin
+            bent[j] -= by_margin
+        if n_columns > 0:
+            by_thresholds += product_of_columns(
+                edges, user, first_slot, at, system.curvature, total, bent
             )
         stiffness, push = anchor.damping + system.bend[user, 0], 0.0
-        start, stop = first_slot, last - n_columns
-        for term in range(n_columns + ONE):
-            held = anchor.holds[term] * stiffness
-            for slot in range(start, stop):
-                k, d = slot - first_slot, system.direction[slot]
-                product[index(slots.coordinate[slot])] += bent[k]
-                own_product = bent[k] + held * d
-                system.product[slot] = own_product
-                along_product += d * own_product
-            start, stop = stop, stop + ONE
+        held = anchor.holds[0] * stiffness
+        for k in range(at):
+            slot = first_slot + k
+            product[index(slots.coordinate[slot])] += bent[k]
+            d = system.direction[slot]
+            own_product = bent[k] + held * d
+            system.product[slot] = own_product
+            along_product += d * own_product
+        for c in range(n_columns):  # which may be held otherwise than scores
+            slot = last - n_columns + c
+            more = (anchor.holds[c + ONE] * stiffness - held) * system.direction[slot]
+            system.product[slot] += more
+            along_product += system.direction[slot] * more
         if system.bend[user, 1] != 0.0:  # out of the consensus
             along = -system.pushed[last] * direction[common]
             for slot in range(first_slot, last + ONE):
