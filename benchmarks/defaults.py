@@ -13,9 +13,8 @@ import sys
 from itertools import product
 from statistics import mean
 
-from isplitlbi.data.splits import split_within_user
-
 from data import NAMES, load
+from isplitlbi.data.splits import split_within_user
 from isplitlbi.estimators.isplitlbi import ISplitLBI
 from isplitlbi.model.links import Logistic
 from isplitlbi.model.parameters import Parameters

@@ -3,7 +3,7 @@
 A CSV file of a million votes with text for ids is made in a temporary folder. All read it in turn,
 in one process, with everything already loaded and the file in the system's cache:
 
-    isplitlbi       read_votes(file), with every check made, and its layout: votes collapsed and indexed
+    isplitlbi       read_votes(file), with every check made, and the layout of its votes
     pandas          read_csv(file), and factorize of user, left and right, as pandas does it alone
     pandas, pyarrow the same where pyarrow is installed too: pandas then keeps texts in its layout
 

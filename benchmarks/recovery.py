@@ -20,12 +20,12 @@ from time import perf_counter
 from typing import Any, NamedTuple
 
 import numpy as np
-from isplitlbi.data.splits import split_within_user
 from scipy.stats import spearmanr
 from sklearn.metrics import roc_auc_score
 
 import data
 from isplitlbi import Comparisons, ISplitLBI, RegularizationPath
+from isplitlbi.data.splits import split_within_user
 from isplitlbi.evaluation.simulate import Study, paper_study, simulate
 from isplitlbi.model.links import Logistic
 from isplitlbi.model.parameters import Parameters

@@ -1,11 +1,11 @@
-"""Draw the figures of images/: all of `isplitlbi.output.plots`, of the study of `isplitlbi demo`."""
+"""Draw the figures of images/: all of `isplitlbi.output.plots`, of the study of the demo."""
 
 from pathlib import Path
 
 import matplotlib as mpl
-from isplitlbi.data.splits import split_within_user
 
 from isplitlbi import ISplitLBI
+from isplitlbi.data.splits import split_within_user
 from isplitlbi.evaluation.simulate import paper_study
 from isplitlbi.output import plots
 

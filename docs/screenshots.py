@@ -9,11 +9,11 @@ from io import BytesIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from isplitlbi.data.splits import split_within_user
 from PIL import Image
 from playwright.sync_api import Page, sync_playwright
 
 from isplitlbi import Comparisons, ISplitLBI
+from isplitlbi.data.splits import split_within_user
 from isplitlbi.evaluation.simulate import paper_study
 from isplitlbi.output.report import write_report
 

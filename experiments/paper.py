@@ -137,8 +137,8 @@ def draw_figures(run: Run, name: str, votes: Comparisons, found: Evaluation) -> 
         both = len(true & set(model.abnormal_users_))
         text += [
             "A study drawn by `isplitlbi.evaluation.simulate.paper_study(0)`, where the truth is "
-            f"known: {len(model.abnormal_users_)} users are found to be abnormal, {len(true)} truly are, "
-            f"{both} are both.\n",
+            f"known: {len(model.abnormal_users_)} users are found to be abnormal, "
+            f"{len(true)} truly are, {both} are both.\n",
             "![Supports and magnitudes, true and estimated](simulation-supports.png)\n",
             "![Distance to the consensus](simulation-distances.png)\n",
         ]
