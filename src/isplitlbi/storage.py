@@ -279,8 +279,8 @@ def _loaded(source: Path) -> ScoreEstimator:
         raise UnreadableModel(f"{source}: this is not a model folder.")
     if described["version"] != FORMAT_VERSION:
         raise UnreadableModel(
-            f"{source}: format version {described['version']} cannot be read here, where it is "
-            f"version {FORMAT_VERSION}: fit the model again."
+            f"{source}: format version {described['version']} cannot be read here: this release "
+            f"reads version {FORMAT_VERSION}, so fit the model again."
         )
     settings, chosen = dict(described["settings"]), dict(described["chosen"])
     if isinstance(settings.get("solver"), dict):

@@ -199,25 +199,22 @@ class ISplitLBI(ScoreEstimator):
             votes, client, n_threads=threads_of(self.n_jobs), backend=self.backend,
             checkpoints=folder,
         )  # fmt: skip
-        reporter = Reporter(progress)
-        share = SHARE_OF_FITTING if self.with_tests else 1.0
+        reporter, share = Reporter(progress), SHARE_OF_FITTING if self.with_tests else 1.0
+        of_fit, of_tests = reporter.part(share), reporter.part(1.0 - share, "testing users")
         fitted = fit(
-            votes, settings, runtime, progress=reporter.part(share).reach, checkpoints=folder,
+            votes, settings, runtime, progress=of_fit.reach, checkpoints=folder,
             checkpoint_every=checkpoint_every,
         )  # fmt: skip
         self.adopt(fitted)
-        if self.with_tests:
-            self._test_after_fit(reporter.part(1.0 - share), client)
-        return self
-
-    def _test_after_fit(self, reporter: Reporter, client: Client | None) -> None:
         n_out = int(np.isfinite(self.entry_times_).sum())
-
-        def tell(share: float) -> None:
-            reporter.reach(Progress(share, self.time_, n_out, "testing users"))
-
-        self.test_users(progress=tell, client=client)
-        tell(1.0)
+        of_fit.reach(Progress(1.0, self.time_, n_out))
+        if self.with_tests:
+            self.test_users(
+                progress=lambda done: of_tests.reach(Progress(done, self.time_, n_out)),
+                client=client,
+            )
+            of_tests.reach(Progress(1.0, self.time_, n_out))
+        return self
 
     def _fit_settings(self, folds: ArrayLike | None) -> FitSettings:
         """Return everything that decides the fit; refuse what cannot be."""
