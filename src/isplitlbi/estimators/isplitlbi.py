@@ -12,10 +12,9 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from isplitlbi.abnormal import check_fdr
-from isplitlbi.data.readers import Parts
 from isplitlbi.errors import InvalidSetting
 from isplitlbi.estimators.base import ScoreEstimator
-from isplitlbi.estimators.inputs import as_votes, check_choice, check_seed, threads_of
+from isplitlbi.estimators.inputs import as_given, as_votes, check_choice, check_seed, threads_of
 from isplitlbi.fitting import FitSettings, fit
 from isplitlbi.model.decomposition import Decomposition, decompose
 from isplitlbi.model.links import Link, link_named
@@ -190,10 +189,7 @@ class ISplitLBI(ScoreEstimator):
             them.
         """
         settings = self._fit_settings(folds)
-        if client is not None and isinstance(X, str | Path) and Path(X).is_dir():
-            X = Parts.of(X)
-        in_parts = client is not None and isinstance(X, Parts)
-        votes = X if in_parts else as_votes(X, y, sample_weight)
+        votes = as_votes(X, y, sample_weight) if client is None else as_given(X, y, sample_weight)
         folder = None if checkpoints is None else Path(checkpoints)
         runtime = runtime_for(
             votes, client, n_threads=threads_of(self.n_jobs), backend=self.backend,
