@@ -99,7 +99,7 @@ def save_model(model: ScoreEstimator, folder: str | Path, *, force: bool = False
         ranking_table(model).write_csv(unfinished / "consensus.csv")
         users_table(model).write_csv(unfinished / "users.csv")
         write_arrays(unfinished / "votes.npz", _votes_as_arrays(fitted))
-        if fitted.path is None:
+        if fitted.path is None or fitted.time is None:
             write_arrays(unfinished / "parameters.npz", _parameters_as_arrays(fitted.parameters))
         else:
             _small_enough(fitted.path, fitted.time).save(unfinished / "path.npz")
@@ -186,7 +186,7 @@ def _described_solver(solver: Any) -> Any:
         return solver
     for name, scheme in SOLVERS.items():
         if type(solver) is scheme:
-            return {"name": name, **asdict(solver)}
+            return {"name": name, **asdict(solver)}  # type: ignore[call-overload]
     raise InvalidSetting(f"a model with a solver of one's own ({solver!r}) cannot be stored.")
 
 
@@ -200,7 +200,7 @@ def _chosen(fitted: Fitted) -> dict[str, float]:
     return chosen
 
 
-def _small_enough(path: RegularizationPath, time: float | None) -> RegularizationPath:
+def _small_enough(path: RegularizationPath, time: float) -> RegularizationPath:
     """Thin out the snapshots until they fit; the one at the chosen time is always kept."""
     size = path.deviation.nbytes + path.sparse.nbytes
     if size <= MOST_SNAPSHOTS:
@@ -220,8 +220,8 @@ def _small_enough(path: RegularizationPath, time: float | None) -> Regularizatio
 def _refuse_some_of_the_votes(votes: Comparisons | Parts) -> None:
     if isinstance(votes, Comparisons):
         alone = Comparisons(*(getattr(votes, name) for name in (*_IDS, *_COLUMNS, *_OPTIONAL)))
-        both = (Layout.of(some).slots.coordinate for some in (alone, votes))
-        if not np.array_equal(*both):
+        theirs, all_slots = (Layout.of(some).slots.coordinate for some in (alone, votes))
+        if not np.array_equal(theirs, all_slots):
             raise InvalidVotes(
                 "a model of a part of votes, where a user or an item has none left, cannot be "
                 "stored; fit it on Comparisons of their own."
@@ -279,8 +279,8 @@ def _loaded(source: Path) -> ScoreEstimator:
         raise UnreadableModel(f"{source}: this is not a model folder.")
     if described["version"] != FORMAT_VERSION:
         raise UnreadableModel(
-            f"{source}: format version {described['version']} cannot be read here, where it is "
-            f"version {FORMAT_VERSION}: fit the model again."
+            f"{source}: format version {described['version']} cannot be read here: this release "
+            f"reads version {FORMAT_VERSION}, so fit the model again."
         )
     settings, chosen = dict(described["settings"]), dict(described["chosen"])
     if isinstance(settings.get("solver"), dict):
@@ -300,7 +300,7 @@ def _loaded(source: Path) -> ScoreEstimator:
     same_votes = summary.fingerprint == described["fingerprint"]
     if not (same_fit and same_votes and _fit_together(parameters, votes, summary)):
         raise UnreadableModel(f"{source}: its files do not belong together; fit the model again.")
-    if "selection" in described:
+    if "selection" in described and time is not None:
         selection = _selection_of(source, described["selection"], time)
     link = link_named(settings["link"])
     fitted = Fitted(

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 import numpy as np
 import pytest
 
+from isplitlbi import PerUser
 from isplitlbi.output.report import study, write_report
 from isplitlbi.output.tables import users_table
 from studies import HOSTILE, crowd_model, hostile_model, small_model
@@ -134,6 +135,16 @@ def column(page, title):
     titles = [text.strip() for text in page.locator("#users thead th").all_inner_texts()]
     place = [text.split()[0] for text in titles].index(title.split()[0])
     return page.locator(f"#users tbody tr :nth-child({place + 1}):is(th, td)").all_inner_texts()
+
+
+def serious_violations(page):
+    """Return what axe finds that keeps people from using the page."""
+    return [
+        (each["id"], node["html"][:200])
+        for each in Axe().run(page).response["violations"]
+        if each["impact"] in ("serious", "critical")
+        for node in each["nodes"]
+    ]
 
 
 def focused(page):
@@ -612,14 +623,7 @@ def test_a_phone_does_not_scroll_sideways(browser, request, which):
 def test_axe_finds_nothing_serious(browser, report, size, scheme):
     # axe brings a script of its own, which the page's policy would not run.
     with opened(browser, report, size, scheme, bypass_csp=True) as page:
-        found = Axe().run(page).response["violations"]
-        serious = [
-            (each["id"], node["html"][:200])
-            for each in found
-            if each["impact"] in ("serious", "critical")
-            for node in each["nodes"]
-        ]
-        assert serious == []
+        assert serious_violations(page) == []
 
 
 def test_dark_and_light_differ_and_charts_follow_a_change(browser, report):
@@ -676,3 +680,23 @@ def test_a_browser_that_cannot_unpack_says_so_and_keeps_the_tables(browser, repo
     assert not page.locator("#time").is_visible()
     assert page.locator("#consensus tbody tr").count() == len(model.items_)
     context.close()
+
+
+@pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
+def test_a_model_without_a_path_shows_users_and_nothing_to_slide_along(browser, folder, size):
+    model = PerUser(0.1).fit(small_model().votes())
+    file = folder / "per-user.html"
+    write_report(model, file)
+    with opened(browser, file, size, bypass_csp=True) as page:
+        assert page.locator("#time, #path-chart, #leavers").count() == 0
+        for user in users_table(model)["user"][:3]:
+            page.locator("#search").fill(user)
+            page.locator("#search").press("Enter")
+            assert page.locator("#who-name").inner_text() == user
+            ranking = model.ranking(user)
+            shown = own_ranking(page)
+            assert [item for _, item, _, _ in shown] == ranking.items.tolist()
+            assert [tier for tier, _, _, _ in shown] == ranking.tier.tolist()
+            assert page.locator("#own-title").inner_text() == "Own ranking"
+            assert "never" in page.locator("#who-facts").inner_text()
+        assert serious_violations(page) == []

@@ -189,7 +189,7 @@ class ScoreEstimator(VoteEstimator):
         for name, value in fitted.chosen.items():
             setattr(self, f"{name}_", value)
         for name in ("abnormality_", "abnormal_users_", "costs_"):  # of an earlier fit
-            vars(self).pop(name, None)
+            self.__dict__.pop(name, None)
         if fitted.costs is not None:
             self.costs_ = fitted.costs
         self._tested: dict[float, Abnormality] = {}

@@ -53,6 +53,13 @@ def as_votes(X: Any, y: Any, sample_weight: ArrayLike | None) -> Comparisons:
     return Comparisons.from_arrays(*pair_columns(X), y, weight=sample_weight)
 
 
+def as_given(X: Any, y: Any, sample_weight: ArrayLike | None) -> Comparisons | Parts:
+    """Do the same, but leave the files of a folder to whoever reads them in parts."""
+    if isinstance(X, str | Path) and Path(X).is_dir():
+        X = Parts.of(X)
+    return X if isinstance(X, Parts) else as_votes(X, y, sample_weight)
+
+
 def pair_columns(X: Any) -> tuple[Any, Any, Any]:
     """Return the columns user, left, right of a frame, or the only three of an array."""
     if isinstance(X, str | Path | Parts):

@@ -12,10 +12,9 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from isplitlbi.abnormal import check_fdr
-from isplitlbi.data.readers import Parts
 from isplitlbi.errors import InvalidSetting
 from isplitlbi.estimators.base import ScoreEstimator
-from isplitlbi.estimators.inputs import as_votes, check_choice, check_seed, threads_of
+from isplitlbi.estimators.inputs import as_given, as_votes, check_choice, check_seed, threads_of
 from isplitlbi.fitting import FitSettings, fit
 from isplitlbi.model.decomposition import Decomposition, decompose
 from isplitlbi.model.links import Link, link_named
@@ -190,34 +189,28 @@ class ISplitLBI(ScoreEstimator):
             them.
         """
         settings = self._fit_settings(folds)
-        if client is not None and isinstance(X, str | Path) and Path(X).is_dir():
-            X = Parts.of(X)
-        in_parts = client is not None and isinstance(X, Parts)
-        votes = X if in_parts else as_votes(X, y, sample_weight)
+        votes = as_votes(X, y, sample_weight) if client is None else as_given(X, y, sample_weight)
         folder = None if checkpoints is None else Path(checkpoints)
         runtime = runtime_for(
             votes, client, n_threads=threads_of(self.n_jobs), backend=self.backend,
             checkpoints=folder,
         )  # fmt: skip
-        reporter = Reporter(progress)
-        share = SHARE_OF_FITTING if self.with_tests else 1.0
+        reporter, share = Reporter(progress), SHARE_OF_FITTING if self.with_tests else 1.0
+        of_fit, of_tests = reporter.part(share), reporter.part(1.0 - share, "testing users")
         fitted = fit(
-            votes, settings, runtime, progress=reporter.part(share).reach, checkpoints=folder,
+            votes, settings, runtime, progress=of_fit.reach, checkpoints=folder,
             checkpoint_every=checkpoint_every,
         )  # fmt: skip
         self.adopt(fitted)
-        if self.with_tests:
-            self._test_after_fit(reporter.part(1.0 - share), client)
-        return self
-
-    def _test_after_fit(self, reporter: Reporter, client: Client | None) -> None:
         n_out = int(np.isfinite(self.entry_times_).sum())
-
-        def tell(share: float) -> None:
-            reporter.reach(Progress(share, self.time_, n_out, "testing users"))
-
-        self.test_users(progress=tell, client=client)
-        tell(1.0)
+        of_fit.reach(Progress(1.0, self.time_, n_out))
+        if self.with_tests:
+            self.test_users(
+                progress=lambda done: of_tests.reach(Progress(done, self.time_, n_out)),
+                client=client,
+            )
+            of_tests.reach(Progress(1.0, self.time_, n_out))
+        return self
 
     def _fit_settings(self, folds: ArrayLike | None) -> FitSettings:
         """Return everything that decides the fit; refuse what cannot be."""

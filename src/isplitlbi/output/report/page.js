@@ -595,15 +595,17 @@
   makeHead();
   showOptions();
   showAll();
-  await loadCharts(); // last, because it takes a moment
-  drawCharts();
+  if (hasPath || curves) {
+    await loadCharts(); // last, because it takes a moment
+    drawCharts();
+  }
   find("path-chart")?.on("plotly_click", ({ points }) => {
     const user = points[0].customdata;
     if (Number.isInteger(user)) pick(user, true);
   });
   dark.addEventListener("change", () => {
     showAll();
-    drawCharts();
+    if (hasPath || curves) drawCharts();
   });
   // On paper the page has another width.
   const charts = ["path-chart", "curves-chart"].map(find).filter((chart) => chart);
