@@ -20,6 +20,7 @@ from isplitlbi.fitting import FitSettings, fit
 from isplitlbi.model.decomposition import Decomposition, decompose
 from isplitlbi.model.links import Link, link_named
 from isplitlbi.path import RegularizationPath
+from isplitlbi.runtime.base import Workforce
 from isplitlbi.runtime.choice import runtime_for
 from isplitlbi.runtime.progress import Progress, Reporter
 from isplitlbi.selection import SCORINGS, Rule, Scoring
@@ -207,16 +208,16 @@ class ISplitLBI(ScoreEstimator):
         )  # fmt: skip
         self.adopt(fitted)
         if self.with_tests:
-            self._test_after_fit(reporter.part(1.0 - share), client)
+            self._test_after_fit(runtime, reporter.part(1.0 - share))
         return self
 
-    def _test_after_fit(self, reporter: Reporter, client: Client | None) -> None:
+    def _test_after_fit(self, runtime: Workforce, reporter: Reporter) -> None:
         n_out = int(np.isfinite(self.entry_times_).sum())
 
         def tell(share: float) -> None:
             reporter.reach(Progress(share, self.time_, n_out, "testing users"))
 
-        self.test_users(progress=tell, client=client)
+        self._test_on(runtime, self.fdr, tell)
         tell(1.0)
 
     def _fit_settings(self, folds: ArrayLike | None) -> FitSettings:
