@@ -51,6 +51,11 @@ def settings(**changed):
     return ISplitLBI(**quick | changed)
 
 
+# Processes that are started for one test need not load what compiles the loops.
+PLAIN = {"backend": "numpy"}
+QUICKLY = os.environ | {"ISPLITLBI_BACKEND": "numpy"}
+
+
 def assert_same_model(one, other):
     assert one.time_ == other.time_
     np.testing.assert_allclose(one.consensus_, other.consensus_, atol=1e-8)
@@ -79,12 +84,12 @@ def assert_same_tests(one, other):
 
 
 def test_one_two_and_four_workers_fit_what_one_process_fits(tmp_path, study):
-    expected = settings(time=1.5).fit(study)
+    expected = settings(time=1.5, **PLAIN).fit(study)
     with processes(tmp_path, 1) as (started, client):
         for n_workers, more in ((1, 0), (2, 1), (4, 2)):
             started.add(more)
             client.wait_for_workers(n_workers, timeout=60)
-            on_cluster = settings(time=1.5).fit(study, client=client)
+            on_cluster = settings(time=1.5, **PLAIN).fit(study, client=client)
             assert_same_model(expected, on_cluster)
             costs = on_cluster.costs_
             assert costs.losses == 0
@@ -220,7 +225,7 @@ def test_rows_that_workers_drop_are_told(two_workers, tmp_path, study, caplog):
 
 def test_workers_that_are_killed_change_nothing_until_none_is_left(tmp_path, study, monkeypatch):
     folder = in_parts(tmp_path / "votes", frame_of(study), 2)
-    expected = settings(time=1.5).fit(study)
+    expected = settings(time=1.5, **PLAIN).fit(study)
     with processes(tmp_path, 4) as (started, client):
         one_after_another = iter(started.workers)
 
@@ -233,7 +238,7 @@ def test_workers_that_are_killed_change_nothing_until_none_is_left(tmp_path, stu
                     os.kill(victim.pid, signal.SIGKILL)
                     assert victim.wait() == -signal.SIGKILL
 
-            return settings(time=1.5).fit(votes, client=client, progress=kill, **more)
+            return settings(time=1.5, **PLAIN).fit(votes, client=client, progress=kill, **more)
 
         from_parts = fit_while_one_is_killed(folder)
         kept = {"checkpoints": tmp_path / "kept", "checkpoint_every": 0.0}
@@ -266,14 +271,14 @@ def test_an_interrupted_fit_goes_on_from_its_checkpoints_on_another_cluster(
 
     kept = tmp_path / "kept"
     with pytest.raises(Interrupted):
-        settings().fit(
+        settings(**PLAIN).fit(
             study, client=two_workers, progress=interrupt, checkpoints=kept, checkpoint_every=0.0
         )
-    whole = settings().fit(study, client=two_workers)
+    whole = settings(**PLAIN).fit(study, client=two_workers)
     assert any(kept.rglob("users-from-*.npz"))
     folder = in_parts(tmp_path / "votes", frame_of(study), 3)  # the same votes from elsewhere
     with processes(tmp_path, 1) as (_, client):
-        found = settings().fit(folder, client=client, checkpoints=kept, checkpoint_every=0.0)
+        found = settings(**PLAIN).fit(folder, client=client, checkpoints=kept, checkpoint_every=0.0)
     assert_same_model(whole, found)
     assert found.costs_.rounds < whole.costs_.rounds
 
@@ -292,7 +297,7 @@ from isplitlbi import ISplitLBI
 from isplitlbi.evaluation.simulate import simulate
 
 votes = simulate(n_users=9, n_items=5, votes_per_user=(15, 30), random_state=3).votes
-model = ISplitLBI(kappa=2.0, nu=1.0, times=[0.2, 0.6], time=0.6)
+model = ISplitLBI(kappa=2.0, nu=1.0, times=[0.2, 0.6], time=0.6, with_tests=False)
 with (
     LocalCluster(n_workers=2, threads_per_worker=1, processes=False, dashboard_address=":0") as it,
     Client(it, direct_to_workers=True) as client,
@@ -306,7 +311,7 @@ def test_workers_in_one_process_fit_the_same():
     # In a process of its own, for Dask cannot tell such workers from others in the same process.
     done = subprocess.run(
         [sys.executable, "-c", IN_ONE_PROCESS], capture_output=True, text=True, timeout=120,
-        check=False,
+        check=False, env=QUICKLY,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
 
@@ -347,7 +352,7 @@ def test_workers_with_another_version_are_refused(two_workers, study, monkeypatc
 def run(*arguments):
     return subprocess.run(
         [sys.executable, "-m", "isplitlbi", *arguments],
-        capture_output=True, text=True, timeout=300, check=False,
+        capture_output=True, text=True, timeout=300, check=False, env=QUICKLY,
     )  # fmt: skip
 
 
@@ -365,7 +370,7 @@ def test_ctrl_c_ends_a_fit_on_workers_within_seconds(votes_file, tmp_path):
     fitting = subprocess.Popen(
         [sys.executable, "-m", "isplitlbi", "fit", str(votes_file), "-o", str(tmp_path / "model"),
          "--workers", "2", "--checkpoint-seconds", "0", "-q"],
-        stderr=subprocess.PIPE, text=True, start_new_session=True,
+        stderr=subprocess.PIPE, text=True, start_new_session=True, env=QUICKLY,
     )  # fmt: skip
     deadline = time.monotonic() + 120
     while not any(tmp_path.rglob("*.npz")) and time.monotonic() < deadline:
