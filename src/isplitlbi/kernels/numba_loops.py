@@ -22,8 +22,8 @@ CHUNK, LANES = index(128), index(4)
 
 
 @loop
-def loss_and_gradient(problem, consensus, deviation, gradient):
-    link, slots, edges = problem.link, problem.slots, problem.edges
+def loss_and_gradient(link, problem, consensus, deviation, gradient):
+    slots, edges = problem.slots, problem.edges
     n_columns = edges.columns.shape[0]
     total = 0.0
     gradient.consensus[:] = 0.0
@@ -78,8 +78,8 @@ def shrink_groups(slots, dual, kappa, sparse):
 
 
 @loop
-def explicit_step(problem, flow, gradient, step, nu, kappa):
-    loss = loss_and_gradient(problem, flow.consensus, flow.deviation, gradient)
+def explicit_step(link, problem, flow, gradient, step, nu, kappa):
+    loss = loss_and_gradient(link, problem, flow.consensus, flow.deviation, gradient)
     for coordinate in range(len(flow.consensus)):
         flow.consensus[coordinate] -= kappa * step * gradient.consensus[coordinate]
     for slot in range(len(flow.deviation)):
@@ -112,12 +112,12 @@ def project_thresholds(slots, consensus, deviation, delta, joint):
 
 
 @loop
-def threshold_curvature(problem, consensus, deviation, decided, ties):
+def threshold_curvature(link, problem, consensus, deviation, decided, ties):
     slots = problem.slots
     total, largest, steepest = 0.0, 0.0, 0.0
     for user in range(len(slots.start) - 1):
         own = consensus[slots.common_threshold] + deviation[slots.threshold[user]]
-        win_bound, tie_by_margin, tie_by_threshold = problem.link.curvature_bounds(own)
+        win_bound, tie_by_margin, tie_by_threshold = link.curvature_bounds(own)
         here = decided[user] * win_bound
         if ties[user] > 0:
             here += ties[user] * tie_by_threshold
@@ -131,8 +131,8 @@ def threshold_curvature(problem, consensus, deviation, decided, ties):
 
 
 @loop
-def score(problem, consensus, deviation, deviates, by_threshold, confusion):
-    link, slots, edges = problem.link, problem.slots, problem.edges
+def score(link, problem, consensus, deviation, deviates, by_threshold, confusion):
+    slots, edges = problem.slots, problem.edges
     n_columns = index(edges.columns.shape[0])
     total = 0.0
     confusion[:] = 0.0
@@ -200,7 +200,7 @@ def evaluate_chunk(link, threshold, size, chunk):
 
 
 @loop
-def evaluate_votes(problem, user, total, system, slope, bent, chunk):
+def evaluate_votes(link, problem, user, total, system, slope, bent, chunk):
     """Add up the first and second derivatives of one user's losses by slot; return the loss.
 
     ``total`` are the user's scores and traits in the margin, consensus and deviation together, and
@@ -234,7 +234,7 @@ def evaluate_votes(problem, user, total, system, slope, bent, chunk):
             chunk[k + CHUNK] = 0.0
             chunk[k + index(2) * CHUNK] = 0.0
             chunk[k + index(3) * CHUNK] = 0.0
-        evaluate_chunk(problem.link, threshold, filled, chunk)
+        evaluate_chunk(link, threshold, filled, chunk)
         for k in range(size):
             edge = first_edge + k
             i, j = index(edges.first[edge]) - first_slot, index(edges.second[edge]) - first_slot
@@ -257,10 +257,11 @@ def evaluate_votes(problem, user, total, system, slope, bent, chunk):
 
 
 @loop
-def assemble(problem, users, anchor, consensus, own, system, gradient, diagonal):
+def assemble(link, problem, users, anchor, consensus, own, system, sums):
     slots, begin, end = problem.slots, users[0], users[1]
     step, nu, kappa, damping = anchor.step, anchor.nu, anchor.kappa, anchor.damping
     ratio, per_step = kappa * step / nu, 1.0 / step
+    gradient, diagonal = sums
     gradient[:] = 0.0
     diagonal[:] = 0.0
     most = most_slots(slots, begin, end)
@@ -276,7 +277,7 @@ def assemble(problem, users, anchor, consensus, own, system, gradient, diagonal)
             total[k] = consensus[index(slots.coordinate[first_slot + k])] + own[first_slot + k]
         total[at] = own[last]
         fill_held(anchor, at - n_columns, at, held)
-        value += evaluate_votes(problem, user, total, system, slope, bent, chunk)
+        value += evaluate_votes(link, problem, user, total, system, slope, bent, chunk)
 
         # From here on, what the deviations themselves cost; a threshold's is from the consensus's.
         own[last] -= consensus[common]
