@@ -71,6 +71,10 @@ class Scheme(Protocol):
     def max_steps(self) -> int:
         """Number of steps after which a path is given up."""
 
+    @property
+    def works_together(self) -> bool:
+        """Whether machines that hold different users can follow a path together."""
+
     def rough(self) -> Scheme:
         """Return settings for paths that only score held-out votes."""
 
