@@ -25,6 +25,8 @@ from isplitlbi.runtime.base import Runtime
 from isplitlbi.solvers.state import State
 from isplitlbi.typing import Floats
 
+__all__ = ["Dynamics", "PathSettings", "Scheme", "Stepper"]
+
 
 @dataclass(frozen=True)
 class Dynamics:
