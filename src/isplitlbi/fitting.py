@@ -190,7 +190,7 @@ def _refuse_on_a_cluster(settings: FitSettings) -> None:
         raise InvalidSetting("folds cannot be given together with a client.")
     if settings.seed is None:
         raise InvalidSetting("a fit on a cluster needs a random_state.")
-    if not isinstance(settings.scheme, Implicit):
+    if not settings.scheme.works_together:
         raise InvalidSetting("on a cluster only the implicit solver is practical.")
 
 

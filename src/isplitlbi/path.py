@@ -19,6 +19,8 @@ from isplitlbi.model.parameters import Consensus, Parameters
 from isplitlbi.model.terms import Terms
 from isplitlbi.typing import Floats
 
+__all__ = ["Ending", "RegularizationPath"]
+
 FORMAT = "isplitlbi regularization path"
 FORMAT_VERSION = 2
 

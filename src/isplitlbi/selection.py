@@ -25,6 +25,17 @@ from isplitlbi.solvers.settings import Dynamics, PathSettings
 from isplitlbi.solvers.state import State
 from isplitlbi.typing import Floats, Mask
 
+__all__ = [
+    "ESTIMATES",
+    "RULES",
+    "SCORINGS",
+    "Curves",
+    "Rule",
+    "Scoring",
+    "Selection",
+    "score_votes",
+]
+
 Rule = Literal["map", "threshold"]
 Scoring = Literal["log_loss", "micro_f1", "macro_f1"]
 Estimate = Literal["dense", "sparse"]

@@ -39,6 +39,7 @@ from isplitlbi.model.links import Link
 from isplitlbi.model.parameters import Parameters
 from isplitlbi.model.ranking import Ranking, Relation
 from isplitlbi.path import RegularizationPath
+from isplitlbi.runtime.base import Workforce
 from isplitlbi.runtime.choice import runtime_for
 from isplitlbi.selection import Rule, Selection, predict_outcomes
 from isplitlbi.solvers import bootstrap_consensus
@@ -349,10 +350,16 @@ class ScoreEstimator(VoteEstimator):
             runtime = runtime_for(votes, client, n_threads=n_threads, again=True)
             if client is not None:
                 self._refuse_others(runtime.summary)
-            seed, consensus = self.random_state or 0, self.parameters_.common
-            job = FindAbnormal(self.link_, consensus, fdr, seed, self.delta)
-            self._remember(find_abnormal_on(runtime, job, progress))
+            self._test_on(runtime, fdr, progress)
         return self._tested[fdr]
+
+    def _test_on(
+        self, runtime: Workforce, fdr: float, progress: Callable[[float], None] | None
+    ) -> None:
+        """Test every user, where the votes are already."""
+        seed, consensus = self.random_state or 0, self.parameters_.common
+        job = FindAbnormal(self.link_, consensus, fdr, seed, self.delta)
+        self._remember(find_abnormal_on(runtime, job, progress))
 
     def _remember(self, found: Abnormality) -> None:
         """Keep what was found of the users, and show it where it is of the model's own rate."""

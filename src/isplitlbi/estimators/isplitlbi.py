@@ -19,6 +19,7 @@ from isplitlbi.fitting import FitSettings, fit
 from isplitlbi.model.decomposition import Decomposition, decompose
 from isplitlbi.model.links import Link, link_named
 from isplitlbi.path import RegularizationPath
+from isplitlbi.runtime.base import Workforce
 from isplitlbi.runtime.choice import runtime_for
 from isplitlbi.runtime.progress import Progress, Reporter
 from isplitlbi.selection import SCORINGS, Rule, Scoring
@@ -202,15 +203,18 @@ class ISplitLBI(ScoreEstimator):
             checkpoint_every=checkpoint_every,
         )  # fmt: skip
         self.adopt(fitted)
-        n_out = int(np.isfinite(self.entry_times_).sum())
-        of_fit.reach(Progress(1.0, self.time_, n_out))
         if self.with_tests:
-            self.test_users(
-                progress=lambda done: of_tests.reach(Progress(done, self.time_, n_out)),
-                client=client,
-            )
-            of_tests.reach(Progress(1.0, self.time_, n_out))
+            self._test_after_fit(runtime, of_tests)
         return self
+
+    def _test_after_fit(self, runtime: Workforce, reporter: Reporter) -> None:
+        n_out = int(np.isfinite(self.entry_times_).sum())
+
+        def tell(share: float) -> None:
+            reporter.reach(Progress(share, self.time_, n_out, "testing users"))
+
+        self._test_on(runtime, self.fdr, tell)
+        tell(1.0)
 
     def _fit_settings(self, folds: ArrayLike | None) -> FitSettings:
         """Return everything that decides the fit; refuse what cannot be."""

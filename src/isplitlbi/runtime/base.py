@@ -23,6 +23,8 @@ from isplitlbi.data.summary import Summary
 from isplitlbi.runtime.progress import Reporter
 from isplitlbi.typing import Floats
 
+__all__ = ["Job", "Numbers", "Runtime", "Stored", "Workforce"]
+
 Found = TypeVar("Found")
 
 

@@ -10,6 +10,8 @@ from isplitlbi.data.readers import Parts
 from isplitlbi.runtime.base import Workforce
 from isplitlbi.runtime.local import Local
 
+__all__ = ["runtime_for"]
+
 if TYPE_CHECKING:
     from distributed import Client
 

@@ -20,6 +20,8 @@ from isplitlbi.runtime.base import Found, Job, Numbers, Runtime
 from isplitlbi.runtime.progress import Reporter
 from isplitlbi.typing import Floats
 
+__all__ = ["Local", "available_threads"]
+
 
 def available_threads() -> int:
     """Return how many threads this process may use."""

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from threading import Lock
 from typing import NamedTuple
 
+__all__ = ["Progress", "Reporter", "Stopped"]
+
 
 class Progress(NamedTuple):
     """How far a fit has got."""

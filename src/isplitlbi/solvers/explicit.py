@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -35,6 +35,8 @@ class Explicit:
     max_steps : int
         Number of steps after which a path is given up.
     """
+
+    works_together: ClassVar[bool] = False  # its many short steps would each cost a round
 
     step_scale: float = 1.0
     projection: Literal["joint", "separate"] = "joint"

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -48,6 +48,8 @@ class Implicit:
     max_steps : int
         Number of steps after which a path is given up.
     """
+
+    works_together: ClassVar[bool] = True
 
     tol: float = 2e-3
     max_steps: int = 100_000

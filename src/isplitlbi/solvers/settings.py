@@ -25,6 +25,8 @@ from isplitlbi.runtime.base import Runtime
 from isplitlbi.solvers.state import State
 from isplitlbi.typing import Floats
 
+__all__ = ["Dynamics", "PathSettings", "Scheme", "Stepper"]
+
 
 @dataclass(frozen=True)
 class Dynamics:
@@ -70,6 +72,10 @@ class Scheme(Protocol):
     @property
     def max_steps(self) -> int:
         """Number of steps after which a path is given up."""
+
+    @property
+    def works_together(self) -> bool:
+        """Whether machines that hold different users can follow a path together."""
 
     def rough(self) -> Scheme:
         """Return settings for paths that only score held-out votes."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -73,10 +74,8 @@ class Cluster:
 
     @property
     def costs(self) -> Costs:
-        """What the rounds came to."""
-        costs = self._rounds.costs
-        costs.losses = self._placement.losses
-        return costs
+        """What the rounds came to by now."""
+        return replace(self._rounds.costs, losses=self._placement.losses)
 
     def run(self, job: Job, reporter: Reporter) -> Any:
         """Let all shards do a job; where a worker is lost, they do it again."""
