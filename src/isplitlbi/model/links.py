@@ -26,6 +26,7 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.special import log_ndtr
 
+from isplitlbi.errors import InvalidSetting
 from isplitlbi.typing import Floats
 
 # Links are evaluated on arrays by NumPy and on scalars by numba.
@@ -312,7 +313,7 @@ def link_named(link: str | Link) -> Link:
     try:
         return LINKS[link]()
     except (KeyError, TypeError):
-        raise ValueError(f"link {link!r} is not one of {', '.join(LINKS)}.") from None
+        raise InvalidSetting(f"link {link!r} is not one of {', '.join(LINKS)}.") from None
 
 
 # Of these, compiled code has versions of its own.
