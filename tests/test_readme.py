@@ -8,9 +8,8 @@ from contextlib import redirect_stdout
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
-
 from isplitlbi.cli.app import app
+from typer.testing import CliRunner
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
