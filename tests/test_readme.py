@@ -8,8 +8,9 @@ from contextlib import redirect_stdout
 from pathlib import Path
 
 import pytest
-from isplitlbi.cli.app import app
 from typer.testing import CliRunner
+
+from isplitlbi.cli.app import app
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
