@@ -17,7 +17,6 @@ WORKFORCES = {
     "local": lambda _: Local(VOTES, n_threads=2),
     "one of threads": lambda _: Threads(VOTES, 1),
     "three of threads": lambda _: Threads(VOTES, 3),
-    "dask": lambda request: on_dask(request),
 }
 
 
@@ -27,6 +26,9 @@ def on_dask(request):
     from isplitlbi.runtime.dask import Cluster
 
     return Cluster(request.getfixturevalue("two_workers"), VOTES)
+
+
+WORKFORCES["dask"] = on_dask
 
 
 @pytest.fixture(scope="module", params=WORKFORCES)

@@ -33,8 +33,8 @@ move_users = squares = is_free = _unbound
 # solution would drift.
 CONJUGATE_ACCURACY = 3e-3
 MOST_CONJUGATE_STEPS = 200
-MOST_NEWTON_STEPS = 30
-SHORTEST_MOVE = 1e-6  # of a Newton step: a line search that gets there has met rounding
+MOST_NEWTON_STEPS = 200
+SHORTEST_MOVE = 1e-12  # of a Newton step: a line search that gets there has met rounding
 # How much more closely the consensus must be solved for than its users, for the same reason.
 CLOSE_CONSENSUS = 8.0
 ERROR_FLOOR = 1e-2  # added to the size of what an error is relative to

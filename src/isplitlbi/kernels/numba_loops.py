@@ -392,9 +392,10 @@ def curvature_product(problem, users, anchor, system, preconditioned, direction,
             for slot in range(first_slot, last + ONE):
                 along += system.pushed[slot] * system.direction[slot]
             push = system.bend[user, 1] * along
-            for slot in range(first_slot, last):
-                system.product[slot] -= push * system.pushed[slot]
-                along_product -= push * system.pushed[slot] * system.direction[slot]
+            for k in range(at):
+                slot, of_slot = first_slot + k, held[k] * push
+                system.product[slot] -= of_slot * system.pushed[slot]
+                along_product -= of_slot * system.pushed[slot] * system.direction[slot]
         pull = stiffness * (threshold - direction[common]) - push * system.pushed[last]
         pull *= held[at]
         product[common] -= pull

@@ -19,6 +19,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 
 from isplitlbi.data.comparisons import Comparisons
+from isplitlbi.data.summary import Summary
 from isplitlbi.runtime.progress import Reporter
 from isplitlbi.typing import Floats
 
@@ -121,7 +122,7 @@ class Workforce(Protocol):
     """All machines that hold the votes of a fit; they do jobs, one by one or side by side."""
 
     @property
-    def summary(self) -> Any:
+    def summary(self) -> Summary:
         """What is known of all votes."""
 
     @property
