@@ -13,9 +13,8 @@ import sys
 from itertools import product
 from statistics import mean
 
-import numpy as np
 from data import NAMES, load
-
+from isplitlbi.data.splits import split_within_user
 from isplitlbi.estimators.isplitlbi import ISplitLBI
 from isplitlbi.model.links import Logistic
 from isplitlbi.model.parameters import Parameters
@@ -37,17 +36,16 @@ def main() -> int:
         votes = load(name)
         if votes is None:
             continue
-        splits = [votes.split_within_user(0.2, rng=seed) for seed in range(asked.splits)]
+        splits = [split_within_user(votes, 0.2, rng=seed) for seed in range(asked.splits)]
         alone = []
         for training, held_out in splits:
-            nobody = np.zeros(len(votes.slots.coordinate))
-            consensus = Parameters(votes.slots, fit_consensus(training, LINK), nobody)
+            consensus = Parameters.of_consensus(training, fit_consensus(training, LINK))
             alone.append(score_votes(held_out, consensus, LINK))
         report(name, "consensus", "", alone, "")
         for nu, kappa in product(NUS, KAPPAS):
             scores, out = [], []
             for training, held_out in splits:
-                model = ISplitLBI(nu=nu, kappa=kappa).fit(training)
+                model = ISplitLBI(nu=nu, kappa=kappa, with_tests=False).fit(training)
                 scores.append(score_votes(held_out, model.parameters_, LINK))
                 out.append(len(model.left_consensus_))
             report(name, f"{nu:g}", f"{kappa:g}", scores, f"{mean(out):.0f} of {votes.n_users}")

@@ -114,7 +114,7 @@ def draw(n_votes: int, scores: Floats, model: Callable[..., Floats], seed: int) 
 
 def of_isplitlbi(frame: pd.DataFrame) -> Fitted:
     consensus = fit_consensus(Comparisons.from_frame(frame), LINK)
-    return Fitted(consensus[:-1], consensus[-1])
+    return Fitted(consensus.scores, consensus.threshold)
 
 
 def of_evalica(frame: pd.DataFrame) -> Fitted:

@@ -3,7 +3,7 @@
 A CSV file of a million votes with text for ids is made in a temporary folder. All read it in turn,
 in one process, with everything already loaded and the file in the system's cache:
 
-    isplitlbi       read_votes(file), with every check made, and .edges: votes collapsed and indexed
+    isplitlbi       read_votes(file), with every check made, and the layout of its votes
     pandas          read_csv(file), and factorize of user, left and right, as pandas does it alone
     pandas, pyarrow the same where pyarrow is installed too: pandas then keeps texts in its layout
 
@@ -28,6 +28,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 
+from isplitlbi.data.layout import Layout
 from isplitlbi.data.readers import read_votes
 
 
@@ -98,7 +99,7 @@ def timed(both: Callable[[Path], tuple[float, float]], file: Path) -> tuple[floa
 def ours_on(file: Path) -> tuple[float, float]:
     votes = read_votes(file).votes
     read = perf_counter()
-    assert len(votes.edges.first)
+    assert len(Layout.of(votes).edges.first)
     return read, perf_counter()
 
 

@@ -19,17 +19,19 @@ import sys
 from time import perf_counter
 from typing import Any, NamedTuple
 
-import data
 import numpy as np
 from scipy.stats import spearmanr
 from sklearn.metrics import roc_auc_score
 
+import data
 from isplitlbi import Comparisons, ISplitLBI, RegularizationPath
+from isplitlbi.data.splits import split_within_user
 from isplitlbi.evaluation.simulate import Study, paper_study, simulate
 from isplitlbi.model.links import Logistic
 from isplitlbi.model.parameters import Parameters
+from isplitlbi.runtime.progress import Progress, Reporter
 from isplitlbi.selection import score_votes
-from isplitlbi.solvers import Dynamics, Explicit, Progress, Reporter, fit_consensus, follow
+from isplitlbi.solvers import Dynamics, Explicit, PathSettings, fit_consensus, follow
 
 LEAST_AUC, LEAST_GAIN, LEAST_ON_FILE = 0.99, 0.03, 0.86  # AUC and gain are means over seeds
 
@@ -83,8 +85,7 @@ def measure(
     training: Comparisons, held_out: Comparisons, fit: Fit, rule: str, truth: Any = None
 ) -> Row:
     """Score a fit and the consensus alone on the same held-out votes."""
-    nobody = np.zeros(len(training.slots.coordinate))
-    alone = Parameters(training.slots, fit_consensus(training, LINK), nobody)
+    alone = Parameters.of_consensus(training, fit_consensus(training, LINK))
     scores = [score_votes(held_out, each, LINK, rule) for each in (alone, fit.path.at(fit.time))]
     out = fit.path.support_at(fit.time)
     if truth is None:
@@ -98,7 +99,7 @@ def measure(
 def fit_implicit(votes: Comparisons, settings: dict[str, Any]) -> Fit:
     """Fit as anybody would: five folds choose the time."""
     begun = perf_counter()
-    model = ISplitLBI(**settings).fit(votes)
+    model = ISplitLBI(**settings, with_tests=False).fit(votes)
     return Fit(model.path_, model.time_, perf_counter() - begun)
 
 
@@ -117,7 +118,8 @@ def fit_explicit(votes: Comparisons, settings: dict[str, Any]) -> Fit:
             out = f"{progress.users_out} users out, {told - begun:.0f} s"
             print(f"  {where}, {out}", file=sys.stderr, flush=True)
 
-    path = follow(votes, LINK, dynamics, Explicit(), times, reporter=Reporter(1, tell))
+    path_settings = PathSettings(LINK, dynamics, Explicit(), times)
+    path = follow(votes, path_settings, reporter=Reporter(tell))
     seconds = perf_counter() - begun
     both = np.isfinite(path.entry_times) & np.isfinite(chosen.path.entry_times)
     order = spearmanr(path.entry_times[both], chosen.path.entry_times[both]).statistic
@@ -163,7 +165,7 @@ def votes_from_files(settings: dict[str, Any], n_splits: int) -> float | None:
     rows = []
     if votes is not None:
         for split in range(n_splits):
-            training, held_out = votes.split_within_user(0.2, rng=split)
+            training, held_out = split_within_user(votes, 0.2, rng=split)
             rows.append(measure(training, held_out, fit_implicit(training, settings), rule))
             print(rows[-1].show(f"file, split {split}"), flush=True)
         print(mean_row(rows).show("file, mean"))
@@ -210,7 +212,7 @@ def main() -> int:
     rows, notes = [], []
     for seed in range(asked.seeds):
         votes, truth = draw(seed)
-        training, held_out = votes.split_within_user(0.2, rng=seed)
+        training, held_out = split_within_user(votes, 0.2, rng=seed)
         fitted = fit(training, settings)
         rows.append(measure(training, held_out, fitted, asked.rule, truth))
         notes += [f"seed {seed}: {fitted.note}"] if fitted.note else []

@@ -84,7 +84,6 @@ def main() -> int:
                 random_state=0,
             ).votes  # fmt: skip
             model = ISplitLBI(n_folds=3).fit(votes)
-            model.abnormality()
             file = Path(folder) / "report.html"
             begun = perf_counter()
             write_report(model, file)

@@ -30,10 +30,12 @@ from numba import njit
 from numpy.typing import NDArray
 
 from isplitlbi import Comparisons, RegularizationPath
+from isplitlbi.data.layout import Layout
 from isplitlbi.kernels import System
 from isplitlbi.model.links import Logistic
-from isplitlbi.runtime.blocks import Blocks, available_threads
-from isplitlbi.solvers import Dynamics, Implicit, default_times, follow
+from isplitlbi.runtime.blocks import Blocks
+from isplitlbi.runtime.local import Local, available_threads
+from isplitlbi.solvers import Dynamics, Implicit, PathSettings, default_times, follow
 
 SIZES = (10_000, 100_000, 1_000_000, 10_000_000)
 N_ITEMS, VOTES_PER_USER, N_TIMES = 1000, 100, 5
@@ -101,12 +103,13 @@ def stream(slots: Any, edges: Any, system: Any, begin: int, end: int) -> float:
 
 def streaming_seconds(votes: Comparisons, system: System, n_threads: int) -> float:
     """Time a plain pass, the mean of many, on as many threads as the path."""
-    slots, edges, blocks = votes.slots, votes.edges, Blocks(votes, n_threads)
+    layout = Layout.of(votes)
+    blocks = Blocks(layout, Local(votes, n_threads))
     for array in system:
         array[:] = 1
 
     def sweep() -> None:
-        blocks.run(lambda _, begin, end: stream(slots, edges, system, begin, end))
+        blocks.run(lambda _, users: stream(layout.slots, layout.edges, system, *users))
 
     sweep()  # compiles
     begun, n_sweeps = process_time(), 0
@@ -133,37 +136,40 @@ def measure(n_votes: int, n_threads: int) -> dict[str, float]:
     before = resident()
     begun = perf_counter()
     votes = Comparisons.from_arrays(*columns)
-    edges = votes.edges
+    layout = Layout.of(votes)
+    n_edges = len(layout.edges.first)
     indexed = perf_counter()
-    times = default_times(votes, LINK, DYNAMICS, n_times=N_TIMES, n_threads=n_threads)
+    runtime = Local(votes, n_threads)
+    times = default_times(votes, LINK, DYNAMICS, N_TIMES, runtime)
     looked = perf_counter()
     scheme = WatchedScheme()
     busy = process_time()
-    path = follow(votes, LINK, DYNAMICS, scheme, times, keep=False, n_threads=n_threads)
+    path = follow(votes, PathSettings(LINK, DYNAMICS, scheme, times), runtime, keep=False)
     followed, busy = perf_counter(), process_time() - busy
     most = peak()
     stepper = scheme.stepper
-    visits = (stepper.evaluations + stepper.conjugate_steps) * len(edges.first)
+    visits = (stepper.evaluations + stepper.conjugate_steps) * n_edges
     return {
         "votes": n_votes,
         "users": votes.n_users,
-        "edges": len(edges.first),
-        "slots": len(votes.slots.coordinate),
+        "edges": n_edges,
+        "slots": layout.n_slots,
         "index": indexed - begun,
         "times": looked - indexed,
         "path": followed - looked,
         "steps": path.n_steps,
         "visits": visits,
-        "sweeps": visits / len(edges.first),
+        "sweeps": visits / n_edges,
         "bytes": (most - before) / n_votes,
         "visit": busy / visits * 1e9,
-        "pass": streaming_seconds(votes, stepper.system, n_threads) / len(edges.first) * 1e9,
+        "pass": streaming_seconds(votes, stepper.solver.system, n_threads) / n_edges * 1e9,
     }
 
 
 def fit(votes: Comparisons, n_threads: int, *, keep: bool = False) -> RegularizationPath:
-    times = default_times(votes, LINK, DYNAMICS, n_times=N_TIMES, n_threads=n_threads)
-    return follow(votes, LINK, DYNAMICS, Implicit(), times, keep=keep, n_threads=n_threads)
+    runtime = Local(votes, n_threads)
+    times = default_times(votes, LINK, DYNAMICS, N_TIMES, runtime)
+    return follow(votes, PathSettings(LINK, DYNAMICS, Implicit(), times), runtime, keep=keep)
 
 
 # --- the same results ----------------------------------------------------------------------

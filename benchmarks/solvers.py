@@ -22,17 +22,18 @@ from statistics import median
 from time import perf_counter
 
 import numpy as np
-from data import load
 from scipy.stats import spearmanr
 
+from data import load
 from isplitlbi.data.comparisons import Comparisons
+from isplitlbi.data.layout import Layout
 from isplitlbi.estimators.isplitlbi import ISplitLBI
 from isplitlbi.evaluation.simulate import simulate
-from isplitlbi.kernels import backend
 from isplitlbi.model.links import Logistic
 from isplitlbi.path import RegularizationPath
-from isplitlbi.solvers import Dynamics, Explicit, Implicit, State, default_times, follow
-from isplitlbi.solvers.driver import Machine
+from isplitlbi.runtime.local import Local
+from isplitlbi.solvers import Dynamics, Explicit, Implicit, PathSettings, default_times, follow
+from isplitlbi.solvers.state import State
 
 LINK = Logistic()
 ALLOWED_P, ALLOWED_C = 0.01, 0.005
@@ -72,7 +73,8 @@ def explicit_steps(
     votes: Comparisons, dynamics: Dynamics, scale: float, times: np.ndarray
 ) -> float:
     """Return the steps that the explicit scheme takes, from the curvature along the path."""
-    stepper = Explicit(step_scale=scale).prepare(votes, LINK, dynamics, Machine(backend(), 1))
+    scheme = Explicit(step_scale=scale)
+    stepper = scheme.prepare(Layout.of(votes), LINK, dynamics, Local(votes))
     at, rate = [0.0], [0.0]
 
     def observe(_index: int, state: State) -> None:
@@ -80,7 +82,8 @@ def explicit_steps(
         rate.append(dynamics.kappa * stepper._curvature(state) / scale)
 
     grid = np.geomspace(times[0] / 50.0, times[-1], 150)
-    follow(votes, LINK, dynamics, Implicit(), grid, observe=observe, keep=False)
+    settings = PathSettings(LINK, dynamics, Implicit(), grid)
+    follow(votes, settings, observe=observe, keep=False)
     rate[0] = rate[1]
     return float(np.trapezoid(rate, at))
 
@@ -112,7 +115,7 @@ def timed(
     votes: Comparisons, dynamics: Dynamics, scheme: Explicit | Implicit, times: np.ndarray
 ) -> tuple[RegularizationPath, float]:
     begun = perf_counter()
-    path = follow(votes, LINK, dynamics, scheme, times)
+    path = follow(votes, PathSettings(LINK, dynamics, scheme, times))
     return path, perf_counter() - begun
 
 

@@ -1,10 +1,11 @@
-"""Draw the figures of images/: all that `isplitlbi.output.plots` has, of the study of `isplitlbi demo`."""
+"""Draw the figures of images/: all of `isplitlbi.output.plots`, of the study of the demo."""
 
 from pathlib import Path
 
 import matplotlib as mpl
 
 from isplitlbi import ISplitLBI
+from isplitlbi.data.splits import split_within_user
 from isplitlbi.evaluation.simulate import paper_study
 from isplitlbi.output import plots
 
@@ -15,7 +16,7 @@ def main() -> None:
     """Fit the study and draw it."""
     mpl.rcParams["svg.hashsalt"] = "isplitlbi"  # the same picture, the same file
     votes, _ = paper_study(0)
-    training, _ = votes.split_within_user(0.2, rng=0)
+    training, _ = split_within_user(votes, 0.2, rng=0)
     model = ISplitLBI(random_state=0).fit(training)
     figures = {
         "path": plots.path(model),

@@ -13,6 +13,7 @@ from PIL import Image
 from playwright.sync_api import Page, sync_playwright
 
 from isplitlbi import Comparisons, ISplitLBI
+from isplitlbi.data.splits import split_within_user
 from isplitlbi.evaluation.simulate import paper_study
 from isplitlbi.output.report import write_report
 
@@ -26,7 +27,7 @@ def main() -> None:
     parser.add_argument("data", type=Path, help="folder with llmfao.csv")
     arguments = parser.parse_args()
     votes, _ = paper_study(0)
-    training, _ = votes.split_within_user(0.2, rng=0)
+    training, _ = split_within_user(votes, 0.2, rng=0)
     studies = {
         "demo": (training, "The simulated study of isplitlbi demo"),
         "llmfao": (

@@ -28,7 +28,13 @@ import numpy as np
 import polars as pl
 
 from isplitlbi import Comparisons, ISplitLBI
-from isplitlbi.evaluation.protocol import METHODS, STATISTICS, Evaluation, Setting, evaluate
+from isplitlbi.evaluation.protocol import (
+    METHODS,
+    STATISTICS,
+    Evaluation,
+    MethodSettings,
+    evaluate,
+)
 from isplitlbi.evaluation.simulate import paper_study
 from isplitlbi.model.metrics import confusion, macro_f1, micro_f1, paper_f1
 from isplitlbi.selection import SCORINGS
@@ -130,9 +136,9 @@ def draw_figures(run: Run, name: str, votes: Comparisons, found: Evaluation) -> 
         true = set(study.votes.users[study.truth.abnormal].tolist())
         both = len(true & set(model.abnormal_users_))
         text += [
-            "A study drawn by `isplitlbi.evaluation.simulate.paper_study(0)`, where the truth is known: "
-            f"{len(model.abnormal_users_)} users are found to be abnormal, {len(true)} truly are, "
-            f"{both} are both.\n",
+            "A study drawn by `isplitlbi.evaluation.simulate.paper_study(0)`, where the truth is "
+            f"known: {len(model.abnormal_users_)} users are found to be abnormal, "
+            f"{len(true)} truly are, {both} are both.\n",
             "![Supports and magnitudes, true and estimated](simulation-supports.png)\n",
             "![Distance to the consensus](simulation-distances.png)\n",
         ]
@@ -169,7 +175,7 @@ def run_splits(run: Run) -> bool:
         votes, is_test = Comparisons.from_frame(frame), frame["is_test"].to_numpy() == "1"
         training, held_out = votes.subset(~is_test), votes.subset(is_test)
         for scoring in SCORINGS:
-            model: Any = METHODS["isplitlbi"](Setting("map", scoring, None, 0))
+            model: Any = METHODS["isplitlbi"](MethodSettings("map", scoring, None, 0))
             model.fit(training, folds=frame["fold"].to_numpy()[~is_test])
             scores = {}
             for rule in ("map", "threshold"):

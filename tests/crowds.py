@@ -4,6 +4,7 @@ from dataclasses import fields, is_dataclass
 
 import numpy as np
 
+import isplitlbi
 from isplitlbi.abnormal.kinds import KINDS
 from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.data.layout import THRESHOLD as PLACE_OF_THRESHOLD
@@ -101,3 +102,21 @@ def assert_same(one, other):
             np.testing.assert_array_equal(here, there, err_msg=field.name, strict=True)
         else:
             assert here == there, field.name
+
+
+# A path that is followed in no time, for tests that look at the users of a model.
+QUICK = {"kappa": 5.0, "times": [0.4], "time": 0.7}
+
+USER_COLUMNS = [
+    "user", "votes", "entry_time", "entry_rank", "distance", "p_value", "q_value", "abnormal",
+    "kind", "quality", "explanation",
+]  # fmt: skip
+EFFECT_COLUMNS = [
+    "item", "rank", "rank_low", "rank_high", "rank_without", "score", "score_without", "tier",
+    "tier_without",
+]  # fmt: skip
+
+
+def crowd_model():
+    """Fit the crowd."""
+    return isplitlbi.ISplitLBI(**QUICK).fit(gather(crowd()))

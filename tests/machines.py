@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from isplitlbi.data.comparisons import Comparisons
+from isplitlbi.data.summary import Summary
 from isplitlbi.runtime.dask.shards import ShardRuntime, Whole
 from isplitlbi.runtime.progress import Reporter
 
@@ -80,6 +81,7 @@ class Threads:
 
     def __init__(self, votes, n_machines):
         self.votes, self.bounds = votes, even_bounds(votes, n_machines)
+        self.summary = Summary.of(votes)
 
     def run(self, job, reporter):
         parts = on_machines(

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from isplitlbi.data.comparisons import Slots
+from isplitlbi.data.layout import Slots, Vector
 from isplitlbi.errors import UnreadablePath
 from isplitlbi.path import FORMAT_VERSION, Ending, RegularizationPath, spread_out
 
@@ -19,11 +19,14 @@ ARRAYS = ("times", "consensus", "deviation", "sparse", "entry_times")
 def small_path(**changes):
     """Return a path of three users on two items; the second user enters first, the third never."""
     rng = np.random.default_rng(0)
-    slots = Slots(np.array([0, 3, 6, 7]), np.array([0, 1, 2, 0, 1, 2, 2], dtype=np.int32))
+    vector = Vector(2, ("threshold",))
+    coordinate = np.array([0, 1, 2, 0, 1, 2, 2], dtype=np.int32)
+    slots = Slots.of(np.array([0, 3, 6, 7]), coordinate, vector)
     sparse = np.zeros((4, 7))
     sparse[1:, 3:6] = rng.normal(size=(3, 3))
     sparse[2:, 0:3] = rng.normal(size=(2, 3))
     path = RegularizationPath(
+        vector=vector,
         slots=slots,
         times=np.array([1.0, 2.0, 4.0, 8.0]),
         consensus=rng.normal(size=(4, 3)),
@@ -32,7 +35,13 @@ def small_path(**changes):
         entry_times=np.array([3.5, 1.25, np.inf]),
         ending=Ending.COMPLETE,
         n_steps=17,
-        settings={"link": "logistic", "nu": 0.1, "kappa": 1e300, "projection": "joint"},
+        settings={
+            "link": "logistic",
+            "terms": ["taste", "threshold"],
+            "nu": 0.1,
+            "kappa": 1e300,
+            "projection": "joint",
+        },
     )
     return replace(path, **changes)
 
@@ -45,7 +54,7 @@ def assert_same(one, other):
         assert here.tobytes() == there.tobytes(), name
     for here, there in zip(one.slots, other.slots, strict=True):
         np.testing.assert_array_equal(here, there)
-        assert here.dtype == there.dtype
+    assert one.vector == other.vector
     assert one.ending is other.ending
     assert one.n_steps == other.n_steps
     assert one.settings == other.settings
@@ -59,6 +68,8 @@ def test_at_a_snapshot_its_values_come_back_unchanged():
     for k, time in enumerate(path.times):
         parameters = path.at(time)
         np.testing.assert_array_equal(parameters.consensus, path.consensus[k])
+        np.testing.assert_array_equal(path.consensus_at(time).scores, path.consensus[k, :2])
+        assert parameters.threshold_of(-1) == path.consensus[k, 2]
         np.testing.assert_array_equal(parameters.deviation, path.deviation[k])
         np.testing.assert_array_equal(path.sparse_at(time), path.sparse[k])
 
@@ -281,7 +292,7 @@ def test_another_format_is_called_another(saved):
 def test_another_version_is_named(saved):
     rewritten(saved, in_header={"version": FORMAT_VERSION + 1})
     said = refused(saved, f"format version {FORMAT_VERSION + 1} cannot be read here")
-    assert f"reads version {FORMAT_VERSION}" in said
+    assert f"reads version {FORMAT_VERSION}. Fit the votes again." in said
 
 
 @pytest.mark.parametrize("name", [*ARRAYS, "header", "slot_start", "slot_coordinate"])
@@ -291,7 +302,19 @@ def test_a_missing_array_is_called_damage(saved, name):
 
 
 @pytest.mark.parametrize(
-    "header", [{"ending": "BOREDOM"}, {"n_steps": "many"}, {"settings": None}, {"ending": None}]
+    "header",
+    [
+        {"ending": "BOREDOM"},
+        {"ending": None},
+        {"n_steps": "many"},
+        {"settings": None},
+        {"settings": {}},
+        {"settings": {"terms": ["taste", "smell"]}},
+        {"n_items": None},
+        {"traits": None},
+        {"traits": ["side"]},
+    ],
+    ids=str,
 )
 def test_a_strange_header_is_called_damage(saved, header):
     rewritten(saved, in_header=header)
@@ -317,6 +340,9 @@ def test_a_strange_header_is_called_damage(saved, header):
         {"slot_start": np.array([0, 3, 3, 7])},
         {"slot_start": np.empty(0, dtype=np.int64)},
         {"slot_coordinate": np.zeros(6, dtype=np.int32)},
+        {"slot_coordinate": np.zeros(7, dtype=np.int32)},
+        {"slot_coordinate": np.array([0, 5, 2, 0, 1, 2, 2], dtype=np.int32)},
+        {"slot_coordinate": np.array([0, -1, 2, 0, 1, 2, 2], dtype=np.int32)},
     ],
     ids=lambda arrays: " ".join(f"{k}{v.shape}{v.dtype.kind}" for k, v in arrays.items()),
 )

@@ -3,24 +3,21 @@
 import json
 import os
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
 import pytest
+from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
-from isplitlbi import ISplitLBI, storage
+from isplitlbi import ISplitLBI, MarginMLE, PerUser, storage
 from isplitlbi.data.readers import Parts
-from isplitlbi.data.summary import Overview
+from isplitlbi.data.summary import Summary
 from isplitlbi.errors import PlaceTaken, UnreadableModel, UnreadablePath
 from isplitlbi.evaluation.simulate import simulate
 from isplitlbi.model.links import Logistic
-from isplitlbi.output.tables import (
-    predictions_table,
-    ranking_table,
-    recommendations_table,
-    users_table,
-)
+from isplitlbi.output.tables import users_table
 from isplitlbi.solvers import Explicit
 from isplitlbi.storage import load_model, save_model
 from votes import random_votes
@@ -50,7 +47,7 @@ def assert_same_model(one, other):
     for name in ("time_", "nu_", "kappa_", "threshold_", "left_consensus_", "abnormal_users_"):
         assert getattr(one, name) == getattr(other, name)
     np.testing.assert_array_equal(one.parameters_.deviation, other.parameters_.deviation)
-    pairs = one.votes_
+    pairs = one.votes()
     np.testing.assert_array_equal(one.predict_proba(pairs), other.predict_proba(pairs))
     assert str(one.ranking(one.users_[0])) == str(other.ranking(one.users_[0]))
 
@@ -78,7 +75,7 @@ def test_a_model_comes_back_as_it_was(tmp_path, settings):
             loaded.selection_.chosen.mean("micro_f1"), model.selection_.chosen.mean("micro_f1")
         )
     # It can be fitted again with the same settings, and stored again.
-    assert_same_model(loaded.fit(model.votes_), model)
+    assert_same_model(loaded.fit(model.votes()), model)
     save_model(loaded, tmp_path / "again")
 
 
@@ -87,8 +84,8 @@ def test_weights_and_groups_come_back(tmp_path):
     model = fitted(votes)
     save_model(model, tmp_path / "model")
     loaded = load_model(tmp_path / "model")
-    np.testing.assert_array_equal(loaded.votes_.weight, votes.weight)
-    assert loaded.votes_.group is None
+    np.testing.assert_array_equal(loaded.votes().weight, votes.weight)
+    assert loaded.votes().group is None
     assert_same_model(loaded, model)
 
 
@@ -99,7 +96,9 @@ def test_the_folder_holds_what_it_says(folder, model):
     ]  # fmt: skip
     described = json.loads((folder / "model.json").read_text())
     assert described["summary"]["votes"] == len(VOTES)
-    assert described["chosen"] == {"time": model.time_, "nu": model.nu_, "kappa": model.kappa_}
+    chosen = {"time": model.time_, "nu": model.nu_, "kappa": model.kappa_, "delta": model.delta}
+    assert described["chosen"] == chosen
+    assert described["estimator"] == "ISplitLBI"
     assert len(described["fingerprint"]) == 64
     assert pl.read_csv(folder / "consensus.csv").columns == ["tier", "item", "score"]
     users = pl.read_csv(folder / "users.csv")
@@ -120,7 +119,7 @@ def test_of_a_large_path_only_the_chosen_time_is_stored(tmp_path, model, monkeyp
 
 def test_an_existing_folder_is_refused_and_left_alone(folder, model):
     before = (folder / "model.json").read_bytes()
-    with pytest.raises(PlaceTaken, match="exists already; choose another name or use --force"):
+    with pytest.raises(PlaceTaken, match="exists already; choose another name or use force=True"):
         save_model(model, folder)
     assert (folder / "model.json").read_bytes() == before
 
@@ -203,7 +202,9 @@ def cut(file):
         (lambda f: (f / "model.json").write_text("{"), "this model is damaged"),
         (lambda f: (f / "model.json").write_text("[]"), "this model is damaged"),
         (lambda f: change(f, format="another"), "this is not a model folder"),
-        (lambda f: change(f, version=99), "format version 99 cannot be read here"),
+        (lambda f: change(f, version=99), "format version 99 cannot be read here.*fit the model"),
+        (lambda f: change(f, version=3), "format version 3 cannot be read here.*fit the model"),
+        (lambda f: change(f, estimator="Oracle"), "this model is damaged"),
         (lambda f: change(f, fingerprint="0" * 64), "its files do not belong together"),
         (lambda f: change(f, settings={"shoe_size": 43}), "this model is damaged"),
         (lambda f: (f / "votes.npz").unlink(), "this model is damaged"),
@@ -241,7 +242,7 @@ def test_files_of_another_model_do_not_fit(stored, tmp_path, request):
 def test_groups_come_back_with_their_names(tmp_path):
     votes = random_votes(2, group_size=3)
     save_model(fitted(votes, time=0.7), tmp_path / "model")
-    np.testing.assert_array_equal(load_model(tmp_path / "model").votes_.groups, votes.groups)
+    np.testing.assert_array_equal(load_model(tmp_path / "model").votes().groups, votes.groups)
 
 
 # --- a model whose votes are in parts -------------------------------------------------------
@@ -251,7 +252,7 @@ def test_groups_come_back_with_their_names(tmp_path):
 def of_parts(model, tmp_path):
     """Return the folder of a model that holds its votes no more than one from a cluster does."""
     (tmp_path / "votes").mkdir()
-    votes = model.votes_
+    votes = model.votes()
     frame = pl.DataFrame(
         {
             "user": votes.users[votes.user],
@@ -262,23 +263,21 @@ def of_parts(model, tmp_path):
     )
     odd = tmp_path / "votes" / os.fsdecode(b"part-\xff.csv")  # a name that is no text
     odd.write_bytes(frame.write_csv().encode())
-    tested = model.abnormality()
-    light = fitted()
-    light._know(Parts.of(tmp_path / "votes", winner="said"), Overview.of(votes))
-    light._abnormality = {light.fdr: tested}
+    parts = Parts.of(tmp_path / "votes", winner="said")
+    light = clone(model).adopt(replace(model.fitted_, votes=parts), model.abnormality_)
     save_model(light, tmp_path / "of parts")
-    assert not light.votes_at_hand_
+    assert not light.has_votes()
     return tmp_path / "of parts"
 
 
 def test_a_model_of_parts_finds_its_votes_when_they_are_needed(of_parts, model):
     found = load_model(of_parts)
     assert users_table(found).equals(users_table(model))
-    assert str(found.overview_) == str(model.overview_)
-    assert not found.votes_at_hand_
+    assert str(found.summary_) == str(model.summary_)
+    assert not found.has_votes()
     assert_same_model(model, found)
-    assert Overview.of(found.votes_).fingerprint == model.overview_.fingerprint
-    assert found.votes_at_hand_
+    assert Summary.of(found.votes()).fingerprint == model.summary_.fingerprint
+    assert found.has_votes()
 
 
 def without(folder, file, **changed):
@@ -296,7 +295,7 @@ def without(folder, file, **changed):
         lambda f: without(f, "votes.npz", votes_per_user=lambda counts: 3 * counts),
         lambda f: without(f, "votes.npz", n_ties=lambda n: n + 1),
         lambda f: without(f, "abnormal.npz", quality=lambda values: values[1:]),
-        lambda f: change(f, chosen={"time": 0.7, "nu": 17.0, "kappa": 5.0}),
+        lambda f: change(f, chosen={"time": 0.7, "nu": 17.0, "kappa": 5.0, "delta": 1e-3}),
         lambda f: change(f, votes_in={"folder": "votes", "files": [], "options": {}}),
         lambda f: change(f, votes_in={"folder": "votes", "files": "p.csv", "options": {}}),
         lambda f: change(f, votes_in={"folder": "v", "files": ["p"], "options": {"shoe": 43}}),
@@ -312,53 +311,6 @@ def test_a_damaged_model_of_parts_says_so(of_parts, spoil):
 def test_what_is_not_fitted_is_not_stored(tmp_path):
     with pytest.raises(NotFittedError):
         save_model(ISplitLBI(), tmp_path / "model")
-    for name in ("votes_", "overview_", "votes_at_hand_"):
-        with pytest.raises(NotFittedError):
-            getattr(ISplitLBI(), name)
-
-
-# --- tables --------------------------------------------------------------------------------
-
-
-def test_the_ranking_of_a_user_says_what_was_compared(model):
-    assert ranking_table(model).columns == ["tier", "item", "score"]
-    own = ranking_table(model, model.users_[0])
-    assert own.columns == ["tier", "item", "score", "compared"]
-    assert own["score"].is_sorted(descending=True)
-    assert own["compared"].dtype == pl.Boolean
-
-
-def test_users_stand_in_order_of_entry_and_who_stayed_has_none():
-    stayed = fitted(times=[0.01, 0.4], time=0.4)
-    table = users_table(stayed)
-    out = int(np.isfinite(stayed.entry_times_).sum())
-    assert 0 < out < len(table)
-    assert table["entry_time"].null_count() == table["entry_rank"].null_count() == len(table) - out
-    assert table["entry_time"][:out].is_sorted()
-    assert table["entry_rank"][:out].to_list() == list(range(1, out + 1))
-    assert table.filter(pl.col("abnormal"))["user"].to_list() == stayed.abnormal_users_
-
-
-def test_predictions_carry_their_probabilities(model):
-    pairs = pl.DataFrame(
-        {"user": [model.users_[0], "nobody"], "left": [VOTES.items[0]] * 2,
-         "right": [VOTES.items[1]] * 2}
-    )  # fmt: skip
-    table = predictions_table(model, pairs)
-    assert table.columns == ["user", "left", "right", "winner", "p_left", "p_tie", "p_right"]
-    chances = table.select("p_left", "p_tie", "p_right").to_numpy()
-    np.testing.assert_allclose(chances.sum(axis=1), 1.0)
-    words = np.array(["left", "tie", "right"])
-    assert table["winner"].to_list() == words[chances.argmax(axis=1)].tolist()
-
-
-def test_recommendations_come_with_their_distance(model):
-    worst = model.ranking().items[-1]
-    table = recommendations_table(model, better_than=worst)
-    assert table["item"].to_list() == model.recommend(better_than=worst)
-    assert (table["difference"] > 0).all()
-    best = model.ranking().items[0]
-    assert len(recommendations_table(model, better_than=best)) == 0
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
@@ -366,3 +318,51 @@ def test_a_place_that_cannot_be_written_to_is_an_error(tmp_path, model):
     tmp_path.chmod(0o500)
     with pytest.raises(PermissionError):
         save_model(model, tmp_path / "model")
+
+
+# --- estimators without a path ---------------------------------------------------------------
+
+
+@pytest.fixture
+def of_mle(tmp_path):
+    save_model(MarginMLE().fit(VOTES), tmp_path / "mle")
+    return tmp_path / "mle"
+
+
+def test_a_model_without_a_path_keeps_its_parameters(of_mle):
+    assert sorted(file.name for file in of_mle.iterdir()) == [
+        "consensus.csv", "model.json", "parameters.npz", "users.csv", "votes.npz",
+    ]  # fmt: skip
+    loaded = load_model(of_mle)
+    assert loaded.path_ is None
+    assert not hasattr(loaded, "abnormal_users_")
+    assert pl.read_csv(of_mle / "users.csv")["abnormal"].null_count() == VOTES.n_users
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (lambda f: (f / "parameters.npz").unlink(), "this model is damaged"),
+        (lambda f: cut(f / "parameters.npz"), "this model is damaged"),
+        (lambda f: without(f, "parameters.npz", deviation=lambda d: d[1:]), "do not belong"),
+        (lambda f: without(f, "parameters.npz", consensus=lambda c: c[1:]), "do not belong"),
+        (lambda f: without(f, "parameters.npz", slot_coordinate=lambda c: c[::-1]), "not belong"),
+    ],
+)
+def test_damaged_parameters_say_so(of_mle, spoil, message):
+    spoil(of_mle)
+    with pytest.raises(UnreadableModel, match=message):
+        load_model(of_mle)
+
+
+def test_what_was_chosen_comes_back(tmp_path):
+    model = PerUser((0.1, 3.0), n_folds=2).fit(VOTES)
+    save_model(model, tmp_path / "model")
+    assert load_model(tmp_path / "model").ridge_ == model.ridge_
+
+
+def test_storing_computes_nothing(tmp_path, monkeypatch):
+    model = fitted(time=0.7, with_tests=False)
+    monkeypatch.setattr(type(model), "test_users", None)
+    save_model(model, tmp_path / "model")
+    assert not (tmp_path / "model" / "abnormal.npz").exists()

@@ -1,5 +1,5 @@
 """Run the command line with ``python -m isplitlbi``."""
 
-from isplitlbi.cli.commands import main
+from isplitlbi.cli import main
 
 main()

@@ -7,12 +7,12 @@ attributes, and none of them has an ``__init__`` of its own.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
-import numpy as np
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
-from isplitlbi.typing import Mask, Places
+    from isplitlbi.typing import Mask, Places
 
 
 class Setting(NamedTuple):
@@ -100,6 +100,8 @@ class InvalidRows(InvalidVotes):
         numbers: Places | None = None,
     ) -> Self:
         """Name the rows: as ``numbers`` calls them, or as they are counted, from 1."""
+        import numpy as np  # here, because the command line answers --help without it
+
         mask = np.asarray(rows)
         found = np.flatnonzero(mask)
         names = found + 1 if numbers is None else np.unique(numbers[found])

@@ -12,17 +12,15 @@ from types import ModuleType
 from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from isplitlbi import kernels
 from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.data.layout import Layout, Sees
-from isplitlbi.errors import InvalidSetting, InvalidVotes
 from isplitlbi.model.links import Link
 from isplitlbi.model.metrics import decide, macro_f1, micro_f1, most_probable
 from isplitlbi.model.parameters import Parameters
 from isplitlbi.model.terms import Terms
-from isplitlbi.runtime.base import Runtime
 from isplitlbi.solvers.settings import Dynamics, PathSettings
 from isplitlbi.solvers.state import State
 from isplitlbi.typing import Floats, Mask
@@ -89,48 +87,6 @@ class Selection:
     def dynamics(self) -> Dynamics:
         """The chosen nu and kappa."""
         return self.chosen.dynamics
-
-
-def held_out_parts(
-    votes: Comparisons,
-    n_folds: int,
-    rng: np.random.Generator | int | None = None,
-    fold: ArrayLike | None = None,
-    runtime: Runtime | None = None,
-) -> list[tuple[Comparisons, Comparisons]]:
-    """Return pairs of training and held-out votes; every vote is held out in one of them.
-
-    Votes are dealt at random within users, or as ``fold`` says: a number per vote. The order of the
-    votes does not matter. With a runtime, whose numbers ``rng`` draws, they are dealt as if all users
-    were here, and either side may be empty here.
-    """
-    n_votes = len(votes)
-    if runtime is not None:
-        n_votes, ordered = runtime.n_votes, votes.in_order
-        dealt = ordered.fold_of_votes(n_folds, rng)
-        parts = [(ordered.subset(dealt != k), ordered.subset(dealt == k)) for k in range(n_folds)]
-    elif fold is None:
-        parts = votes.in_order.folds_within_user(n_folds, rng)
-    else:
-        given = np.asarray(fold)
-        if given.shape != (len(votes),):
-            raise InvalidVotes(f"folds of shape {given.shape} do not fit {len(votes)} votes.")
-        parts = [
-            (votes.subset(given != k).in_order, votes.subset(given == k).in_order)
-            for k in np.unique(given)
-        ]
-    sizes = np.array([len(held_out) for _, held_out in parts], dtype=np.float64)
-    if runtime is not None:
-        (sizes,) = runtime.total(sizes)
-    # With very few votes a fold may come out empty on one side; it has nothing to say.
-    folds = [part for part, size in zip(parts, sizes, strict=True) if 0 < size < n_votes]
-    if not folds and fold is not None:
-        raise InvalidVotes("the folds hold out nothing: there must be two of them at least.")
-    if not folds:
-        raise InvalidVotes(
-            f"{n_votes} votes are too few to hold any out: give more, or set the time."
-        )
-    return folds
 
 
 class HeldOut:
@@ -217,13 +173,12 @@ def _scorer(
     Votes of one user on one pair, the same way round, are scored together.
     """
     layout = Layout.of(votes, terms.traits, sees=Sees.SIDE)
-    slots, edges = layout.slots, layout.edges
-    total, by_threshold = float(np.stack(edges.counts, axis=1).sum()), rule == "threshold"
+    problem = kernels.Problem.of(layout, link, delta=0.0)  # no bound has a say in a prediction
+    total = float(np.stack(layout.edges.counts, axis=1).sum())
+    by_threshold = rule == "threshold"
 
     def score(consensus: Floats, deviation: Floats, deviates: Mask, table: Floats) -> float:
-        loss: float = loops.score(
-            link, slots, edges, consensus, deviation, deviates, by_threshold, table
-        )
+        loss: float = loops.score(problem, consensus, deviation, deviates, by_threshold, table)
         return loss / total if total else 0.0
 
     return score

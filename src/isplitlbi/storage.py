@@ -1,11 +1,12 @@
 """The model folder: a fitted model on disk, for people and for programs.
 
-    model.json       settings, what was chosen, the votes' fingerprint, a summary
+    model.json       which estimator, its settings, what was chosen, the votes' fingerprint, figures
     consensus.csv    tier,item,score
     users.csv        every user: entry, p-value, whether abnormal, kind, quality
-    abnormal.npz     the same, for programs
     votes.npz        the votes, indexed; where workers have read them, only who voted how often
-    path.npz         the regularization path
+    path.npz         the regularization path, where there is one
+    parameters.npz   consensus and deviations, where there is no path to take them from
+    abnormal.npz     the tests of the users, where they were tested
     selection.npz    the score curves of the cross-validation, where there was one
 
 A folder is written beside its place and then renamed, so that it is whole or not there at all.
@@ -14,9 +15,7 @@ A folder is written beside its place and then renamed, so that it is whole or no
 from __future__ import annotations
 
 import json
-import os
-import shutil
-from dataclasses import asdict, replace
+from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -27,17 +26,35 @@ from sklearn.utils.validation import check_is_fitted
 import isplitlbi
 from isplitlbi.abnormal import Abnormality
 from isplitlbi.data.comparisons import Comparisons
+from isplitlbi.data.layout import Layout, Slots, Vector
 from isplitlbi.data.readers import OPTIONS, Parts
-from isplitlbi.data.summary import Overview
-from isplitlbi.errors import PlaceTaken, UnreadableModel, UnreadablePath
-from isplitlbi.estimators.isplitlbi import SOLVERS, ISplitLBI
+from isplitlbi.data.summary import Summary
+from isplitlbi.errors import (
+    InvalidSetting,
+    InvalidVotes,
+    PlaceTaken,
+    Setting,
+    UnreadableModel,
+    UnreadablePath,
+)
+from isplitlbi.estimators import LBI, ISplitLBI, MarginMLE, PerUser, ScoreEstimator
+from isplitlbi.estimators.isplitlbi import SOLVERS
+from isplitlbi.files import folder_written_whole, read_arrays, write_arrays
+from isplitlbi.fitting import Fitted
 from isplitlbi.model.links import LINKS, link_named
-from isplitlbi.output.tables import ranking_table, users_table
+from isplitlbi.model.parameters import Consensus, Parameters
+from isplitlbi.model.terms import Terms
+from isplitlbi.output.tables import main_figures, ranking_table, users_table
 from isplitlbi.path import MOST_SNAPSHOTS, RegularizationPath, spread_out
 from isplitlbi.selection import ESTIMATES, SCORINGS, Curves, Selection
-from isplitlbi.solvers import Dynamics, Scheme
+from isplitlbi.solvers import Dynamics
 
-FORMAT, FORMAT_VERSION = "isplitlbi model", 3
+FORMAT, FORMAT_VERSION = "isplitlbi model", 4
+
+# What can be stored; a new estimator that has scores is added here.
+ESTIMATORS: dict[str, type[ScoreEstimator]] = {
+    estimator.__name__: estimator for estimator in (ISplitLBI, LBI, MarginMLE, PerUser)
+}
 
 _IDS, _COLUMNS, _OPTIONAL = (
     ("users", "items"),
@@ -52,49 +69,48 @@ def refuse_existing(folder: Path, *, force: bool = False) -> None:
     if not folder.exists() and not folder.is_symlink():
         return
     if not force:
-        raise PlaceTaken(f"{folder} exists already; choose another name or use --force.")
+        raise PlaceTaken(
+            f"{folder} exists already; choose another name or use ", Setting("force", True), "."
+        )
     if not (folder / "model.json").is_file():
-        raise PlaceTaken(f"{folder} is not a model folder, and is not replaced even by --force.")
+        raise PlaceTaken(
+            f"{folder} is not a model folder, and is not replaced even by ",
+            Setting("force", True), ".",
+        )  # fmt: skip
 
 
-def save_model(model: ISplitLBI, folder: str | Path, *, force: bool = False) -> None:
+def save_model(model: ScoreEstimator, folder: str | Path, *, force: bool = False) -> None:
     """Write a fitted model; an existing one is replaced only by ``force``."""
     check_is_fitted(model)
-    if type(model) is not ISplitLBI:
-        raise ValueError(f"only ISplitLBI can be stored, not {type(model).__name__}.")
-    _refuse_some_of_the_votes(model._votes)
+    if ESTIMATORS.get(type(model).__name__) is not type(model):
+        raise InvalidSetting(
+            f"only {', '.join(ESTIMATORS)} can be stored, not {type(model).__name__}."
+        )
+    fitted = model.fitted_
+    _refuse_some_of_the_votes(fitted.votes)
     target = Path(folder)
     refuse_existing(target, force=force)
     described = json.dumps(_description(model), indent=2, ensure_ascii=False)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = target.with_name(f".{target.name}.{os.getpid()}.tmp")
-    replaced = target.with_name(f".{target.name}.{os.getpid()}.old")
-    try:
-        unfinished.mkdir()
+    with folder_written_whole(target) as unfinished:
         # A file's name may be no text; it comes back as it was.
         (unfinished / "model.json").write_text(
             described + "\n", encoding="utf-8", errors="surrogateescape"
         )
         ranking_table(model).write_csv(unfinished / "consensus.csv")
         users_table(model).write_csv(unfinished / "users.csv")
-        np.savez(unfinished / "votes.npz", allow_pickle=False, **_arrays(model))
-        np.savez(unfinished / "abnormal.npz", allow_pickle=False, **_tested(model))
-        _small_enough(model.path_, model.time_).save(unfinished / "path.npz")
-        if model.selection_ is not None:
-            np.savez(unfinished / "selection.npz", allow_pickle=False, **_curves(model.selection_))
-        if target.exists():
-            target.rename(replaced)
-        unfinished.rename(target)
-    except BaseException:
-        if replaced.exists() and not target.exists():
-            replaced.rename(target)
-        raise
-    finally:
-        shutil.rmtree(unfinished, ignore_errors=True)
-        shutil.rmtree(replaced, ignore_errors=True)
+        write_arrays(unfinished / "votes.npz", _votes_as_arrays(fitted))
+        if fitted.path is None:
+            write_arrays(unfinished / "parameters.npz", _parameters_as_arrays(fitted.parameters))
+        else:
+            _small_enough(fitted.path, fitted.time).save(unfinished / "path.npz")
+        if hasattr(model, "abnormality_"):
+            tests = _tests_as_arrays(model.abnormality_, fitted.summary.fingerprint)
+            write_arrays(unfinished / "abnormal.npz", tests)
+        if fitted.selection is not None:
+            write_arrays(unfinished / "selection.npz", _curves_as_arrays(fitted.selection))
 
 
-def load_model(folder: str | Path) -> ISplitLBI:
+def load_model(folder: str | Path) -> ScoreEstimator:
     """Read a model that `save_model` wrote; anything else gives one clear error."""
     source = Path(folder)
     if not source.is_dir():
@@ -114,74 +130,77 @@ def load_model(folder: str | Path) -> ISplitLBI:
         ) from None
 
 
-def summary(model: ISplitLBI) -> dict[str, Any]:
-    """Return the main figures of a fitted model."""
-    votes = model.overview_
-    found: dict[str, Any] = {
-        "votes": votes.n_votes,
-        "users": len(votes.users),
-        "items": len(votes.items),
-        "ties": votes.tie_share,
-        "threshold": model.threshold_,
-        "left_consensus": len(model.left_consensus_),
-        "abnormal_users": len(model.abnormal_users_),
-        "steps": model.path_.n_steps,
-    }
-    if model.selection_ is not None:
-        curves = model.selection_.chosen
-        best = int(np.argmin(np.abs(curves.times - model.time_)))
-        found["held_out"] = {
-            scoring: float(curves.mean(scoring)[best])  # type: ignore[arg-type]
-            for scoring in SCORINGS
-        }
-    return found
+# --- what is written -----------------------------------------------------------------------------
 
 
-def _description(model: ISplitLBI) -> dict[str, Any]:
-    link = link_named(model.link)
-    if type(link) is not LINKS.get(link.name):
-        raise ValueError(f"a model with a link of one's own ({link.name}) cannot be stored.")
-    scheme = model._scheme()
-    settings = model.get_params()
-    for name in ("nu", "kappa", "times"):
-        settings[name] = np.asarray(settings[name]).tolist()
-    settings["link"], settings["snapshots"] = link.name, None
-    settings["solver"] = {"name": _name_of(scheme), **asdict(scheme)}  # type: ignore[call-overload]
+def _description(model: ScoreEstimator) -> dict[str, Any]:
+    fitted = model.fitted_
     description = {
         "format": FORMAT,
         "version": FORMAT_VERSION,
         "isplitlbi": isplitlbi.__version__,
-        "fingerprint": model.overview_.fingerprint,
-        "settings": settings,
-        "chosen": {"time": model.time_, "nu": model.nu_, "kappa": model.kappa_},
-        "summary": summary(model),
+        "estimator": type(model).__name__,
+        "fingerprint": fitted.summary.fingerprint,
+        "settings": _settings(model),
+        "chosen": _chosen(fitted),
+        "summary": main_figures(model),
     }
-    if isinstance(model._votes, Parts):
-        parts = model._votes
+    if isinstance(fitted.votes, Parts):
         description["votes_in"] = {
-            "folder": str(parts.folder),
-            "files": [file.name for file in parts.files],
-            "options": dict(parts.options),
+            "folder": str(fitted.votes.folder),
+            "files": [file.name for file in fitted.votes.files],
+            "options": dict(fitted.votes.options),
         }
-    if model.selection_ is not None:
-        candidates = model.selection_.candidates
+    if fitted.selection is not None:
+        candidates = fitted.selection.candidates
         description["selection"] = {
-            "scoring": model.selection_.scoring,
-            "rule": model.selection_.rule,
+            "scoring": fitted.selection.scoring,
+            "rule": fitted.selection.rule,
             "candidates": [asdict(curves.dynamics) for curves in candidates],
-            "chosen": candidates.index(model.selection_.chosen),
+            "chosen": candidates.index(fitted.selection.chosen),
         }
     return description
 
 
-def _name_of(scheme: Scheme) -> str:
-    for name, kind in SOLVERS.items():
-        if type(scheme) is kind:
-            return name
-    raise ValueError(f"a model with a solver of one's own ({scheme!r}) cannot be stored.")
+def _settings(model: ScoreEstimator) -> dict[str, Any]:
+    """Return the parameters of the estimator as plain values."""
+    link = link_named(model.get_params()["link"])
+    if type(link) is not LINKS.get(link.name):
+        raise InvalidSetting(f"a model with a link of one's own ({link.name}) cannot be stored.")
+    settings = {name: _plain(value) for name, value in model.get_params().items()}
+    settings["link"] = link.name
+    if "snapshots" in settings:
+        settings["snapshots"] = None
+    if "solver" in settings:
+        settings["solver"] = _described_solver(settings["solver"])
+    return settings
 
 
-def _small_enough(path: RegularizationPath, time: float) -> RegularizationPath:
+def _plain(value: Any) -> Any:
+    is_array = isinstance(value, np.ndarray | np.generic | list | tuple)
+    return np.asarray(value).tolist() if is_array else value
+
+
+def _described_solver(solver: Any) -> Any:
+    if isinstance(solver, str):
+        return solver
+    for name, scheme in SOLVERS.items():
+        if type(solver) is scheme:
+            return {"name": name, **asdict(solver)}
+    raise InvalidSetting(f"a model with a solver of one's own ({solver!r}) cannot be stored.")
+
+
+def _chosen(fitted: Fitted) -> dict[str, float]:
+    chosen = dict(fitted.chosen)
+    if fitted.dynamics is not None and fitted.time is not None:
+        chosen |= {
+            "time": fitted.time, "nu": fitted.dynamics.nu, "kappa": fitted.dynamics.kappa,
+            "delta": fitted.dynamics.delta,
+        }  # fmt: skip
+    return chosen
+
+
+def _small_enough(path: RegularizationPath, time: float | None) -> RegularizationPath:
     """Thin out the snapshots until they fit; the one at the chosen time is always kept."""
     size = path.deviation.nbytes + path.sparse.nbytes
     if size <= MOST_SNAPSHOTS:
@@ -201,43 +220,45 @@ def _small_enough(path: RegularizationPath, time: float) -> RegularizationPath:
 def _refuse_some_of_the_votes(votes: Comparisons | Parts) -> None:
     if isinstance(votes, Comparisons):
         alone = Comparisons(*(getattr(votes, name) for name in (*_IDS, *_COLUMNS, *_OPTIONAL)))
-        if not np.array_equal(alone.slots.coordinate, votes.slots.coordinate):
-            raise ValueError(
+        both = (Layout.of(some).slots.coordinate for some in (alone, votes))
+        if not np.array_equal(*both):
+            raise InvalidVotes(
                 "a model of a part of votes, where a user or an item has none left, cannot be "
                 "stored; fit it on Comparisons of their own."
             )
 
 
-def _arrays(model: ISplitLBI) -> dict[str, Any]:
-    """Return the votes as plain arrays; ids, which may be of any length, as the bytes of JSON."""
-    overview, votes = model.overview_, model._votes
-    arrays: dict[str, Any] = {name: _bytes_of(getattr(overview, name)) for name in _IDS}
+def _votes_as_arrays(fitted: Fitted) -> dict[str, Any]:
+    """Return the votes as plain arrays; ids, which may be of any length, as texts."""
+    summary, votes = fitted.summary, fitted.votes
+    arrays: dict[str, Any] = {name: getattr(summary, name).tolist() for name in _IDS}
     if isinstance(votes, Parts):
-        return arrays | {name: getattr(overview, name) for name in _COUNTS}
+        return arrays | {name: getattr(summary, name) for name in _COUNTS}
     for name in (*_COLUMNS, *_OPTIONAL):
         if getattr(votes, name) is not None:
             arrays[name] = getattr(votes, name)
     if votes.groups is not None:
-        arrays["groups"] = _bytes_of(votes.groups)
+        arrays["groups"] = votes.groups.tolist()
     return arrays
 
 
-def _bytes_of(ids: NDArray[Any]) -> NDArray[np.uint8]:
-    return np.frombuffer(json.dumps(ids.tolist()).encode(), dtype=np.uint8)
-
-
-def _tested(model: ISplitLBI) -> dict[str, Any]:
-    """Return the tests of all users as plain arrays, texts as the bytes of JSON."""
-    values = vars(model.abnormality()) | {"fingerprint": model.overview_.fingerprint}
+def _parameters_as_arrays(parameters: Parameters) -> dict[str, Any]:
     return {
-        name: np.frombuffer(json.dumps(value).encode(), dtype=np.uint8)
-        if isinstance(value, list | str)
-        else value
-        for name, value in values.items()
+        "terms": list(parameters.terms.names),
+        "vector": {"n_items": parameters.vector.n_items, "traits": list(parameters.vector.traits)},
+        "slot_start": parameters.slots.start,
+        "slot_coordinate": parameters.slots.coordinate,
+        "consensus": parameters.consensus,
+        "deviation": parameters.deviation,
     }
 
 
-def _curves(selection: Selection) -> dict[str, Any]:
+def _tests_as_arrays(found: Abnormality, fingerprint: str) -> dict[str, Any]:
+    values = {field.name: getattr(found, field.name) for field in fields(found)}
+    return values | {"consensus": found.consensus.values, "fingerprint": fingerprint}
+
+
+def _curves_as_arrays(selection: Selection) -> dict[str, Any]:
     arrays = {}
     for number, curves in enumerate(selection.candidates):
         arrays[f"{number}_times"] = curves.times
@@ -248,82 +269,114 @@ def _curves(selection: Selection) -> dict[str, Any]:
     return arrays
 
 
-def _loaded(source: Path) -> ISplitLBI:
+# --- what is read --------------------------------------------------------------------------------
+
+
+def _loaded(source: Path) -> ScoreEstimator:
     text = (source / "model.json").read_text(encoding="utf-8", errors="surrogateescape")
     described = json.loads(text)
     if described["format"] != FORMAT:
         raise UnreadableModel(f"{source}: this is not a model folder.")
     if described["version"] != FORMAT_VERSION:
         raise UnreadableModel(
-            f"{source}: format version {described['version']} cannot be read here; this release "
-            f"reads version {FORMAT_VERSION}. Fit the model again."
+            f"{source}: format version {described['version']} cannot be read here, where it is "
+            f"version {FORMAT_VERSION}: fit the model again."
         )
-    votes, overview = _votes_of(source, described.get("votes_in"))
-    path = RegularizationPath.load(source / "path.npz")
-    same_votes = overview.fingerprint == described["fingerprint"]
-    same_slots = path.slots.n_users == len(overview.users)
-    if isinstance(votes, Comparisons):
-        same_slots &= np.array_equal(path.slots.coordinate, votes.slots.coordinate)
-    chosen = described["chosen"]
-    same_fit = all(path.settings[name] == chosen[name] for name in ("nu", "kappa"))
-    if not (same_votes and same_slots and same_fit):
+    settings, chosen = dict(described["settings"]), dict(described["chosen"])
+    if isinstance(settings.get("solver"), dict):
+        solver = dict(settings["solver"])
+        settings["solver"] = SOLVERS[solver.pop("name")](**solver)
+    model = ESTIMATORS[described["estimator"]](**settings)
+    votes, summary = _votes_of(source, described.get("votes_in"))
+    path = dynamics = time = selection = None
+    if (source / "path.npz").exists() or "time" in chosen:
+        time = chosen.pop("time")
+        dynamics = Dynamics(*(chosen.pop(name) for name in ("nu", "kappa", "delta")))
+        path = RegularizationPath.load(source / "path.npz")
+        parameters = path.at(time)
+        same_fit = (path.settings["nu"], path.settings["kappa"]) == (dynamics.nu, dynamics.kappa)
+    else:
+        parameters, same_fit = _parameters_of(source), True
+    same_votes = summary.fingerprint == described["fingerprint"]
+    if not (same_fit and same_votes and _fit_together(parameters, votes, summary)):
         raise UnreadableModel(f"{source}: its files do not belong together; fit the model again.")
-    settings = dict(described["settings"])
-    solver = dict(settings.pop("solver"))
-    model = ISplitLBI(**settings, solver=SOLVERS[solver.pop("name")](**solver))
-    selection = None
     if "selection" in described:
-        selection = _selection(source, described["selection"], chosen["time"])
-    dynamics = Dynamics(chosen["nu"], chosen["kappa"], model.delta)
-    model._adopt(votes, selection, path, dynamics, chosen["time"], overview)
-    with (source / "abnormal.npz").open("rb") as stream, np.load(stream) as content:
-        tested = {
-            name: json.loads(value.tobytes()) if value.dtype == np.uint8 else value
-            for name, value in content.items()
-        }
-    same_votes = tested.pop("fingerprint") == described["fingerprint"]
-    lengths = {len(value) for name, value in tested.items() if name not in ("fdr", "consensus")}
-    if not same_votes or lengths != {len(overview.users)}:
-        raise UnreadableModel(f"{source}: its files do not belong together; fit the model again.")
-    found = Abnormality(**tested | {"fdr": float(tested["fdr"])})
-    model._abnormality[found.fdr] = found
-    return model
+        selection = _selection_of(source, described["selection"], time)
+    link = link_named(settings["link"])
+    fitted = Fitted(
+        votes, summary, link, dynamics, time, parameters, path, selection, chosen=chosen
+    )
+    return model.adopt(fitted, _tests_of(source, fitted))
 
 
-def _votes_of(
-    source: Path, votes_in: dict[str, Any] | None
-) -> tuple[Comparisons | Parts, Overview]:
+def _votes_of(source: Path, votes_in: dict[str, Any] | None) -> tuple[Comparisons | Parts, Summary]:
     """Return the votes, or the parts they are in, and their main figures."""
-    with (source / "votes.npz").open("rb") as stream, np.load(stream) as content:
-        arrays: dict[str, Any] = dict(content)
+    arrays = read_arrays(source / "votes.npz")
     for name in {*_IDS, "groups"} & arrays.keys():
-        ids = json.loads(arrays[name].tobytes())
+        ids = arrays[name]
         arrays[name] = np.array(ids, dtype=object if isinstance(ids[0], str) else np.int64)
     if votes_in is None:
         votes = Comparisons(**arrays | {name: arrays.get(name) for name in _OPTIONAL})
-        return votes, Overview.of(votes)
+        return votes, Summary.of(votes)
     folder, names, options = (votes_in[name] for name in ("folder", "files", "options"))
     if not (isinstance(names, list) and names and set(options) <= set(OPTIONS)):
         raise UnreadableModel(
             f"{source}: where its votes are is not readable; fit the model again."
         )
     parts = Parts(Path(folder), tuple(Path(folder) / name for name in names), options)
-    return parts, Overview(**arrays | {"n_ties": int(arrays["n_ties"])})
+    return parts, Summary(**arrays | {"n_ties": int(arrays["n_ties"])})
 
 
-def _selection(source: Path, described: dict[str, Any], time: float) -> Selection:
-    with (source / "selection.npz").open("rb") as stream, np.load(stream) as content:
-        candidates = tuple(
-            Curves(
-                Dynamics(**dynamics),
-                content[f"{number}_times"],
-                content[f"{number}_fold_weight"],
-                {
-                    estimate: {name: content[f"{number}_{estimate}_{name}"] for name in SCORINGS}
-                    for estimate in ESTIMATES
-                },
-            )
-            for number, dynamics in enumerate(described["candidates"])
+def _parameters_of(source: Path) -> Parameters:
+    arrays = read_arrays(source / "parameters.npz")
+    vector = Vector(arrays["vector"]["n_items"], tuple(arrays["vector"]["traits"]))
+    slots = Slots.of(arrays["slot_start"], arrays["slot_coordinate"], vector)
+    terms = Terms.named(arrays["terms"])
+    return Parameters(vector, slots, arrays["consensus"], arrays["deviation"], terms)
+
+
+def _fit_together(parameters: Parameters, votes: Comparisons | Parts, summary: Summary) -> bool:
+    """Say whether parameters are of these votes, as far as one can see."""
+    slots: NDArray[Any] = parameters.slots.coordinate
+    fits = (
+        parameters.slots.n_users == len(summary.users)
+        and parameters.vector.n_items == len(summary.items)
+        and parameters.consensus.shape == (parameters.vector.width,)
+        and parameters.deviation.shape == slots.shape
+    )
+    if fits and isinstance(votes, Comparisons):
+        layout = Layout.of(votes, parameters.terms.traits)
+        return np.array_equal(slots, layout.slots.coordinate)
+    return bool(fits)
+
+
+def _tests_of(source: Path, fitted: Fitted) -> Abnormality | None:
+    """Return the tests of the users, where there were some."""
+    if not (source / "abnormal.npz").exists():
+        return None
+    values = read_arrays(source / "abnormal.npz")
+    same_votes = values.pop("fingerprint") == fitted.summary.fingerprint
+    consensus = Consensus(fitted.parameters.vector, values.pop("consensus"))
+    fdr = float(values.pop("fdr"))
+    lengths = {len(value) for value in values.values()}
+    if not same_votes or lengths != {len(fitted.summary.users)}:
+        raise UnreadableModel(f"{source}: its files do not belong together; fit the model again.")
+    return Abnormality(fdr=fdr, consensus=consensus, **values)
+
+
+def _selection_of(source: Path, described: dict[str, Any], time: float) -> Selection:
+    content = read_arrays(source / "selection.npz")
+    candidates = tuple(
+        Curves(
+            Dynamics(**dynamics),
+            content[f"{number}_times"],
+            content[f"{number}_fold_weight"],
+            {
+                estimate: {name: content[f"{number}_{estimate}_{name}"] for name in SCORINGS}
+                for estimate in ESTIMATES
+            },
         )
+        for number, dynamics in enumerate(described["candidates"])
+    )
     chosen = candidates[described["chosen"]]
     return Selection(candidates, described["scoring"], described["rule"], chosen, time)

@@ -1,7 +1,7 @@
 """Whatever a person gives the command line: one sentence, an exit code, nothing lost.
 
 The commands run in this process, which is faster by far than a process each; what a process alone
-can show (signals, a full disk) is in test_cli.py.
+can show (signals, a full disk) is in test_votes.py and test_exits.py.
 """
 
 import io
@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from isplitlbi import ISplitLBI
-from isplitlbi.cli import commands as cli
+from isplitlbi.cli import main
 from isplitlbi.evaluation.simulate import simulate
 from isplitlbi.storage import save_model
 
@@ -33,7 +33,7 @@ def run(monkeypatch, *arguments, stdin=b""):
     monkeypatch.setattr(sys, "stderr", err)
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin), encoding="utf-8"))
     try:
-        cli.main()
+        main()
     except SystemExit as ended:
         code = ended.code or 0
     else:
@@ -89,7 +89,7 @@ ROWS = {
     "an unknown preset": (GOOD, ["--preset", "nonsense"], 2, "nonsense"),
     "a preset that does not fit": (GOOD, ["--preset", "gavel"], 2, ""),
     "an unknown format": (GOOD, ["--input-format", "xlsx"], 2, "xlsx"),
-    "a label that means nothing": (GOOD, ["--label", "draw=both"], 2, "--label draw=both"),
+    "a label that means nothing": (GOOD, ["--label", "draw=both"], 2, "'both'"),
     "a label without a meaning": (GOOD, ["--label", "draw"], 2, "--label draw"),
     "all rows invalid": (HEADER + "a,x,x,left\n", ["--drop-invalid"], 2, ""),
     "one user": (HEADER + "a,x,y,left\na,y,x,tie\n" * 5, [], 1, ""),

@@ -1,192 +1,23 @@
-"""The estimator: what goes in, what comes out, and what scikit-learn asks of it."""
+"""iSplit LBI: what comes out, where to stop, and what scikit-learn asks of it."""
 
 import pickle
 
 import numpy as np
-import pandas as pd
-import polars as pl
-import pyarrow as pa
 import pytest
-from scipy.special import expit
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import accuracy_score, log_loss
 from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_score
 
-from isplitlbi import Comparisons, InvalidVotes, ISplitLBI, RegularizationPath
+from isplitlbi import ISplitLBI, RegularizationPath
 from isplitlbi.errors import PathFailed
 from isplitlbi.estimators.isplitlbi import SOLVERS
-from isplitlbi.evaluation.simulate import simulate
-from isplitlbi.model.links import LINKS, Probit
+from isplitlbi.model.links import Probit
 from isplitlbi.model.parameters import Parameters
 from isplitlbi.path import Ending
 from isplitlbi.selection import Selection
 from isplitlbi.solvers import Explicit
-
-TIMES = np.geomspace(0.1, 1.2, 10)
-# With the time given there is one path to follow and no cross-validation.
-QUICK = {"kappa": 5.0, "times": [0.4], "time": 0.7}
-
-USER, ITEM = "user-01", "item-05"  # she never compared it
-
-
-@pytest.fixture(scope="session")
-def study():
-    """Eight users, three of them with a taste of their own, on five items."""
-    return simulate(
-        n_users=8, n_items=5, votes_per_user=(35, 50), score_sd=1.5, deviation_sd=3.0,
-        threshold=0.7, abnormal_share=0.25, random_state=5,
-    )  # fmt: skip
-
-
-@pytest.fixture(scope="session")
-def rows(study):
-    """Votes as columns user, left, right, outcome; one user never compares one item."""
-    votes, _ = study
-    table = pd.DataFrame(
-        {
-            "user": votes.users[votes.user],
-            "left": votes.items[votes.left],
-            "right": votes.items[votes.right],
-            "outcome": votes.outcome,
-        }
-    )
-    unseen = (table.user == USER) & ((table.left == ITEM) | (table.right == ITEM))
-    return table[~unseen].reset_index(drop=True)
-
-
-@pytest.fixture(scope="session")
-def X(rows):
-    return rows[["user", "left", "right"]]
-
-
-@pytest.fixture(scope="session")
-def y(rows):
-    return rows["outcome"].to_numpy()
-
-
-@pytest.fixture(scope="session")
-def votes(rows):
-    return Comparisons.from_frame(rows, winner="outcome")
-
-
-@pytest.fixture(scope="session")
-def model(votes):
-    return ISplitLBI(kappa=5.0, times=TIMES, n_folds=3).fit(votes)
-
-
-@pytest.fixture(scope="session")
-def quick(votes):
-    return ISplitLBI(**QUICK).fit(votes)
-
-
-@pytest.fixture(scope="session")
-def numbered():
-    """Fit a model whose ids are integers."""
-    rng = np.random.default_rng(0)
-    left = rng.integers(10, 14, size=90)
-    pairs = np.column_stack([rng.integers(3, size=90), left, left + rng.integers(1, 3, size=90)])
-    return ISplitLBI(**QUICK).fit(pairs, np.sign(pairs[:, 1] - 12) * rng.integers(0, 2, 90))
-
-
-def assert_same_fit(one, other):
-    """Assert that two models are equal to the last bit."""
-    assert one.time_ == other.time_
-    np.testing.assert_array_equal(one.users_, other.users_)
-    np.testing.assert_array_equal(one.items_, other.items_)
-    for name in ("times", "consensus", "deviation", "sparse", "entry_times"):
-        np.testing.assert_array_equal(getattr(one.path_, name), getattr(other.path_, name))
-
-
-# --- what goes in --------------------------------------------------------------------------
-
-LAYOUTS = {
-    "pandas": lambda X: X,
-    "polars": pl.from_pandas,
-    "pyarrow": pa.Table.from_pandas,
-    "columns in another order, and one more": lambda X: X[["right", "user", "left"]].assign(z=1),
-    "three columns of other names": lambda X: X.set_axis(["who", "a", "b"], axis=1),
-    "categories": lambda X: X.astype("category"),
-    "array of objects": lambda X: X.to_numpy(dtype=object),
-    "array of strings": lambda X: X.to_numpy(dtype=str),
-    "list of tuples": lambda X: list(X.itertuples(index=False, name=None)),
-    "list of lists": lambda X: X.to_numpy().tolist(),
-}
-
-
-@pytest.mark.parametrize("layout", LAYOUTS)
-def test_every_layout_of_pairs_gives_the_fit_and_the_predictions_of_comparisons(
-    X, y, votes, quick, layout
-):
-    pairs = LAYOUTS[layout](X)
-    assert_same_fit(ISplitLBI(**QUICK).fit(pairs, y), quick)
-    np.testing.assert_array_equal(quick.predict_proba(pairs), quick.predict_proba(votes))
-
-
-@pytest.mark.parametrize(
-    "outcomes", [list, pd.Series, pl.Series, lambda y: y.astype(float)],
-    ids=["list", "pandas", "polars", "floats"],
-)  # fmt: skip
-def test_outcomes_come_in_any_column(X, y, quick, outcomes):
-    assert_same_fit(ISplitLBI(**QUICK).fit(X, outcomes(y)), quick)
-
-
-def test_outcomes_may_be_words_in_fit_and_in_score(X, y, quick):
-    words = pd.Series(y).map({1: "left", 0: "tie", -1: "right"})
-    fitted = ISplitLBI(**QUICK).fit(X, words)
-    assert_same_fit(fitted, quick)
-    assert fitted.score(X, words) == quick.score(X, y)
-
-
-def test_integer_ids_come_back_as_integers(numbered):
-    assert numbered.users_.tolist() == [0, 1, 2]
-    assert numbered.items_.tolist() == list(range(10, 16))
-    best = numbered.ranking().items[-1]
-    assert all(type(item) is int for item in numbered.recommend(2, better_than=best))
-    assert numbered.predict([(99, 10, 11)]).shape == (1,)
-
-
-def test_a_weight_of_two_is_the_vote_twice(X, y):
-    twice = np.random.default_rng(0).random(len(y)) < 0.3
-    weighted = ISplitLBI(**QUICK).fit(X, y, sample_weight=1.0 + twice)
-    doubled = ISplitLBI(**QUICK).fit(pd.concat([X, X[twice]]), np.append(y, y[twice]))
-    assert_same_fit(weighted, doubled)
-    once = ISplitLBI(**QUICK).fit(X, y)
-    assert not np.array_equal(weighted.consensus_, once.consensus_)
-
-
-def test_weights_of_comparisons_count(X, y, rows):
-    weight = np.random.default_rng(1).uniform(0.5, 2.0, len(y))
-    votes = Comparisons.from_frame(rows.assign(weight=weight), winner="outcome")
-    fitted = ISplitLBI(**QUICK).fit(votes)
-    assert_same_fit(fitted, ISplitLBI(**QUICK).fit(X, y, sample_weight=weight))
-    expected = accuracy_score(y, fitted.predict(X), sample_weight=weight)
-    assert fitted.score(votes) == pytest.approx(expected)
-    assert fitted.score(X, y, sample_weight=weight) == pytest.approx(expected)
-
-
-def test_pairs_without_outcomes_are_an_error(X, quick):
-    with pytest.raises(ValueError, match="give y"):
-        ISplitLBI().fit(X)
-    with pytest.raises(ValueError, match="give y"):
-        quick.score(X)
-
-
-def test_comparisons_with_outcomes_beside_them_are_an_error(votes, y):
-    with pytest.raises(ValueError, match="give no y"):
-        ISplitLBI().fit(votes, y)
-    with pytest.raises(ValueError, match="give no y"):
-        ISplitLBI().fit(votes, sample_weight=np.ones(len(y)))
-
-
-def test_pairs_without_three_columns_are_an_error_that_says_what_was_found(X, y, quick):
-    with pytest.raises(InvalidVotes, match="user, left, right; found user, left"):
-        ISplitLBI().fit(X[["user", "left"]], y)
-    with pytest.raises(InvalidVotes, match=r"found an array of shape \(3,\)"):
-        quick.predict(["user-01", "item-01", "item-02"])
-    with pytest.raises(InvalidVotes, match=r"found an array of shape \(5, 2\)"):
-        quick.predict(np.zeros((5, 2), dtype=object))
-
+from studies import LAYOUTS, QUICK, TIMES, USER, assert_same_fit
 
 # --- what comes out ------------------------------------------------------------------------
 
@@ -233,17 +64,6 @@ def test_who_left_the_consensus_is_the_support_in_order_of_entry(model):
     assert set(model.left_consensus_) == {u for u, time in entry.items() if time <= model.time_}
 
 
-def test_abnormal_users_are_those_flagged_in_order_of_entry(model, study):
-    found = model.abnormality()
-    assert set(model.abnormal_users_) == set(model.users_[found.flagged])
-    assert set(study.votes.users[study.truth.abnormal]) <= set(model.abnormal_users_)
-    entry = dict(zip(model.users_.tolist(), model.entry_times_, strict=True))
-    times = [entry[user] for user in model.abnormal_users_]
-    assert times == sorted(times)
-    assert model.abnormality() is found  # found once
-    assert model.abnormality(fdr=1e-9).flagged.sum() == 0
-
-
 def test_fitting_returns_the_model_and_leaves_its_settings_alone(X, y):
     settings = {**QUICK, "nu": 0.5, "random_state": 3}
     unfitted = ISplitLBI(**settings)
@@ -277,164 +97,15 @@ def test_progress_is_reported_up_to_the_end(X, y, model):
     shares = [report.done for report in reports]
     assert shares == sorted(shares)
     assert shares[-1] == pytest.approx(1.0)
-
-
-# --- prediction ----------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("link", LINKS)
-def test_probabilities_sum_to_one_and_swapping_sides_mirrors_them(X, y, link):
-    fitted = ISplitLBI(**QUICK, link=link).fit(X, y)
-    swapped = X.rename(columns={"left": "right", "right": "left"})
-    probabilities = fitted.predict_proba(X)
-    assert probabilities.shape == (len(X), 3)
-    np.testing.assert_allclose(probabilities.sum(axis=1), 1.0, rtol=1e-9)
-    np.testing.assert_allclose(fitted.predict_proba(swapped), probabilities[:, ::-1], rtol=1e-9)
-    for rule in ("map", "threshold"):
-        fitted.set_params(rule=rule)
-        np.testing.assert_array_equal(fitted.predict(swapped), -fitted.predict(X))
-
-
-def test_probabilities_stand_in_the_order_of_the_classes(X, model):
-    probabilities = model.predict_proba(X)
-    for row, expected in zip(X.itertuples(index=False), probabilities, strict=True):
-        scores = dict(zip(model.items_, model.scores(row.user), strict=True))
-        margin, threshold = scores[row.left] - scores[row.right], model.threshold(row.user)
-        right, left = expit(-margin - threshold), expit(margin - threshold)
-        np.testing.assert_allclose(expected, [right, 1 - left - right, left], rtol=1e-9)
-
-
-def test_the_two_rules_predict_as_they_say(X, y, model):
-    by_threshold = ISplitLBI(**QUICK, rule="threshold").fit(X, y)
-    by_map = ISplitLBI(**QUICK).fit(X, y)
-    assert_same_fit(by_threshold, by_map)
-    likely = by_map.classes_[by_map.predict_proba(X).argmax(axis=1)]
-    np.testing.assert_array_equal(by_map.predict(X), likely)
-    within = [
-        {"better": 1, "tied": 0, "worse": -1}[by_threshold.relation(left, right, user)]
-        for user, left, right in X.itertuples(index=False)
-    ]
-    np.testing.assert_array_equal(by_threshold.predict(X), within)
-    # The paper's rule declares more ties.
-    assert np.sum(by_threshold.predict(X) == 0) > np.sum(by_map.predict(X) == 0)
-
-
-def test_the_score_is_the_share_predicted_correctly(X, y, votes, model):
-    assert model.score(X, y) == pytest.approx(accuracy_score(y, model.predict(X)))
-    assert model.score(votes) == model.score(X, y)
-    assert model.predict(X).dtype == np.int8
-
-
-def test_an_unknown_user_gets_the_consensus(model):
-    np.testing.assert_array_equal(model.scores("stranger"), model.consensus_)
-    np.testing.assert_array_equal(model.scores(), model.consensus_)
-    assert model.threshold("stranger") == model.threshold() == model.threshold_
-    assert str(model.ranking("stranger")) == str(model.ranking())
-    a, b = model.items_[:2]
-    margin = model.consensus_[0] - model.consensus_[1]
-    ((_, _, left),) = model.predict_proba([("stranger", a, b)])
-    assert left == pytest.approx(expit(margin - model.threshold_))
-
-
-def test_known_and_unknown_users_may_be_asked_together(model):
-    a, b = model.items_[:2]
-    known = model.abnormal_users_[0]
-    both = model.predict_proba([(known, a, b), ("stranger", a, b)])
-    np.testing.assert_array_equal(both[:1], model.predict_proba([(known, a, b)]))
-    assert not np.array_equal(both[0], both[1])
-
-
-def test_no_pairs_give_no_predictions(model):
-    nothing = pd.DataFrame({"user": [], "left": [], "right": []}, dtype=object)
-    assert model.predict(nothing).shape == (0,)
-    assert model.predict_proba(nothing).shape == (0, 3)
-
-
-def test_an_unknown_item_is_an_error_that_names_it_and_the_nearest(model):
-    message = "item 'item-3' is not among the 5 items of this model; the nearest is 'item-03'"
-    pairs = [(USER, "item-01", "item-02"), (USER, "item-01", "item-3")]
-    for ask in (
-        lambda: model.predict(pairs),
-        lambda: model.predict_proba(pd.DataFrame(pairs)),
-        lambda: model.relation("item-01", "item-3"),
-        lambda: model.recommend(USER, same_as="item-3"),
-        lambda: model.recommend(USER, better_than="item-3"),
-    ):
-        with pytest.raises(InvalidVotes, match=message):
-            ask()
-
-
-def test_a_user_of_another_type_is_an_error_not_a_stranger(model, numbered):
-    with pytest.raises(InvalidVotes, match="user: the ids are strings, such as 'user-01', but 3"):
-        model.scores(3)
-    with pytest.raises(InvalidVotes, match="user: the ids are strings"):
-        model.predict([(1, "item-01", "item-02")])
-    with pytest.raises(InvalidVotes, match="user: the ids are integers, such as 0, but '0'"):
-        numbered.ranking("0")
-
-
-# --- rankings and users --------------------------------------------------------------------
-
-
-def test_an_item_that_a_user_never_compared_stands_where_the_consensus_puts_it(model):
-    place = model.items_.tolist().index(ITEM)
-    assert model.scores(USER)[place] == model.consensus_[place]
-    assert np.all(np.delete(model.scores(USER) != model.consensus_, place))
-    ranking = model.ranking(USER)
-    assert ranking.items[~ranking.compared].tolist() == [ITEM]
-    assert f"({ITEM})" in str(ranking)
-    assert model.ranking().compared.all()
-
-
-def test_a_ranking_is_made_of_the_users_scores_and_threshold(model):
-    user = model.abnormal_users_[0]
-    ranking = model.ranking(user)
-    np.testing.assert_array_equal(np.sort(ranking.scores), np.sort(model.scores(user)))
-    assert ranking.threshold == model.threshold(user)
-    assert ranking.items.tolist() != model.ranking().items.tolist()
-
-
-def test_the_relation_is_the_one_of_that_user(model):
-    ranking = model.ranking()
-    best, worst = ranking.items[0], ranking.items[-1]
-    assert model.relation(best, worst) == "better"
-    assert model.relation(worst, best) == "worse"
-    assert model.relation(best, best) == "tied"
-    user = model.abnormal_users_[0]
-    own = model.ranking(user)
-    assert model.relation(own.items[0], own.items[-1], user=user) == "better"
-
-
-@pytest.mark.parametrize("user", [None, USER, "user-03", "stranger"])
-def test_recommendations_stand_as_asked_and_come_nearest_first(model, user):
-    score = dict(zip(model.items_, model.scores(user), strict=True))
-    for item in model.items_:
-        same = model.recommend(user, same_as=item)
-        better = model.recommend(user, better_than=item)
-        others = [other for other in model.items_ if other != item]
-        assert set(same) == {o for o in others if model.relation(o, item, user) == "tied"}
-        assert set(better) == {o for o in others if model.relation(o, item, user) == "better"}
-        for chosen in (same, better):
-            distance = [abs(score[other] - score[item]) for other in chosen]
-            assert distance == sorted(distance)
-
-
-@pytest.mark.parametrize("asked", [{}, {"same_as": "item-01", "better_than": "item-02"}])
-def test_a_recommendation_needs_exactly_one_question(model, asked):
-    with pytest.raises(ValueError, match="exactly one of same_as and better_than"):
-        model.recommend(USER, **asked)
-
-
-def test_the_distance_to_the_consensus_is_that_of_the_scores(model):
-    expected = [np.linalg.norm(model.scores(user) - model.consensus_) for user in model.users_]
-    np.testing.assert_allclose(model.distance_to_consensus(), expected, rtol=1e-9)
+    assert reports[-1].doing == "testing users"
+    reports = []
+    clone(model).set_params(with_tests=False).fit(X, y, progress=reports.append)
+    assert reports[-1].done == pytest.approx(1.0)
 
 
 def test_the_decomposition_adds_up_and_its_abnormal_part_is_that_of_the_abnormal_users(model):
     parts = model.decompose()
-    expected = np.zeros((len(model.users_), len(model.items_) + 1))
-    slots = model.parameters_.slots
-    expected[slots.owner, slots.coordinate] = model.parameters_.deviation
+    expected = model.parameters_.table()
     total = parts.abnormal + parts.personal + parts.noise
     np.testing.assert_array_equal(total.toarray(), expected)
     rows_used = np.flatnonzero(np.diff(parts.abnormal.indptr))
@@ -450,7 +121,7 @@ def test_a_given_time_skips_the_selection(quick):
     assert quick.selection_ is None
     assert quick.time_ == QUICK["time"]
     np.testing.assert_array_equal(quick.path_.times, [0.4, 0.7])
-    np.testing.assert_array_equal(quick.consensus_, quick.path_.consensus[1, :-1])
+    np.testing.assert_array_equal(quick.consensus_, quick.path_.consensus_at(0.7).scores)
 
 
 def test_a_given_time_joins_the_times_found_from_the_votes(X, y):
@@ -501,7 +172,7 @@ def test_both_backends_give_the_same_model(X, y):
     compiled = ISplitLBI(**QUICK, backend="numba").fit(X, y)
     plain = ISplitLBI(**QUICK, backend="numpy").fit(X, y)
     np.testing.assert_allclose(compiled.path_.deviation, plain.path_.deviation, atol=1e-9)
-    assert compiled.abnormal_users_ == plain.abnormal_users_
+    assert compiled.test_users().kind == plain.test_users().kind
 
 
 # --- what can go wrong ---------------------------------------------------------------------
@@ -527,6 +198,9 @@ def test_both_backends_give_the_same_model(X, y):
         ({"time": -0.5}, "times must be positive"),
         ({"times": [0.5, 0.2]}, "strictly increasing"),
         ({"times": []}, "at least one number"),
+        ({"random_state": np.random.RandomState(0)}, "random_state is .* an integer from 0 on"),
+        ({"random_state": -1}, "random_state is -1; it must be an integer from 0 on"),
+        ({"fdr": 1.0}, "fdr is 1.0; it must lie between 0 and 1"),
     ],
     ids=str,
 )
@@ -559,10 +233,15 @@ def test_a_path_that_fails_says_why_and_leaves_no_half_fitted_model(X, y):
         lambda model: model.recommend(USER, same_as="item-01"),
         lambda model: model.distance_to_consensus(),
         lambda model: model.decompose(),
+        lambda model: model.test_users(),
+        lambda model: model.votes(),
+        lambda model: model.has_votes(),
+        lambda model: model.consensus_intervals(),
     ],
     ids=[
         "predict", "predict_proba", "score", "scores", "scores of a user", "threshold", "ranking",
-        "relation", "recommend", "distance_to_consensus", "decompose",
+        "relation", "recommend", "distance_to_consensus", "decompose", "test_users", "votes",
+        "has_votes", "consensus_intervals",
     ],
 )  # fmt: skip
 def test_using_an_unfitted_model_says_so(use):

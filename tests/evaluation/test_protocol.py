@@ -8,15 +8,16 @@ import pytest
 from scipy.stats import t as student
 from sklearn.metrics import f1_score, log_loss, precision_score, recall_score
 
-from isplitlbi import Comparisons, InvalidVotes, ISplitLBI
-from isplitlbi.estimators import AlphaCut, MarginMLE, PerUser
-from isplitlbi.estimators.base import VoteClassifier
+from isplitlbi.data.comparisons import Comparisons
+from isplitlbi.errors import InvalidSetting, InvalidVotes
+from isplitlbi.estimators import AlphaCut, ISplitLBI, MarginMLE, PerUser, VoteEstimator
 from isplitlbi.evaluation.protocol import (
     FAMILIES,
     METHODS,
     METRICS,
     STATISTICS,
     Evaluation,
+    MethodSettings,
     evaluate,
     methods_named,
 )
@@ -40,7 +41,7 @@ def weighted_votes():
     return random_votes(3, n_users=4, n_votes=120, tie_share=0.3, weighted=True)
 
 
-class Spy(VoteClassifier):
+class Spy(VoteEstimator):
     """Remembers what it is given; predicts ties."""
 
     def __init__(self, seen):
@@ -48,7 +49,7 @@ class Spy(VoteClassifier):
 
     def fit(self, X):
         self.seen.append([X])
-        return self._know(X)
+        return self._know(X.users, X.items)
 
     def predict(self, X):
         self.seen[-1].append(X)
@@ -108,13 +109,15 @@ def test_families_stand_for_their_methods_each_once_and_in_order():
     [("isplitlb", "isplitlbi"), ("margin-mle-b", COMMON), ("peruser", "per-user")],
 )
 def test_an_unknown_method_is_an_error_that_names_the_nearest(votes, name, near):
-    with pytest.raises(ValueError, match=f"no method '{name}'; the nearest is '{near}'") as caught:
+    with pytest.raises(
+        InvalidSetting, match=f"no method '{name}'; the nearest is '{near}'"
+    ) as caught:
         evaluate(votes, [COMMON, name])
     assert all(known in str(caught.value) for known in METHODS)
 
 
 def test_at_least_one_method_must_be_named(votes):
-    with pytest.raises(ValueError, match="at least one method"):
+    with pytest.raises(InvalidSetting, match="at least one method"):
         evaluate(votes, [])
 
 
@@ -134,6 +137,12 @@ def test_every_method_takes_the_settings_that_concern_it(name, monkeypatch, vote
     expected = {key: value for key, value in given.items() if key in settings}
     assert expected
     assert {key: settings[key] for key in expected} == expected
+
+
+@pytest.mark.parametrize("name", ["isplitlbi", "lbi"])
+def test_no_time_is_spent_on_testing_users(name):
+    settings = MethodSettings("map", "log_loss", None, 0)
+    assert METHODS[name](settings).get_params()["with_tests"] is False
 
 
 # --- splits --------------------------------------------------------------------------------
@@ -233,7 +242,7 @@ def test_a_single_vote_cannot_be_split():
     ],
 )
 def test_settings_that_cannot_be_are_errors(votes, options, said):
-    with pytest.raises(ValueError, match=said):
+    with pytest.raises(InvalidSetting, match=said):
         evaluate(votes, [COMMON], **options)
 
 
@@ -516,6 +525,8 @@ def test_a_whole_evaluation_finds_users_who_differ(monkeypatch):
         n_users=6, n_items=5, votes_per_user=(50, 60), abnormal_share=0.6, score_sd=2.0,
         deviation_sd=4.0, threshold=0.7, random_state=1,
     ).votes  # fmt: skip
-    monkeypatch.setitem(METHODS, "isplitlbi", lambda setting: ISplitLBI(n_folds=2))
+    monkeypatch.setitem(
+        METHODS, "isplitlbi", lambda setting: ISplitLBI(n_folds=2, with_tests=False)
+    )
     found = evaluate(votes, ["isplitlbi", COMMON], repeats=4)
     assert found.verdict().startswith("Individual rankings help here")

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare, logistic, norm, uniform
 
+from isplitlbi.errors import InvalidSetting
 from isplitlbi.evaluation.simulate import (
     MALICIOUS_KINDS,
     few_votes_study,
@@ -241,5 +242,5 @@ def test_small_deviations_are_a_fifth_of_the_papers():
     ],
 )
 def test_a_parameter_that_makes_no_sense_is_named_in_the_error(parameters, message):
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(InvalidSetting, match=message):
         simulate(**parameters, random_state=0)

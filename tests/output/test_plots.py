@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from isplitlbi import Comparisons, ISplitLBI
+from isplitlbi import Comparisons, ISplitLBI, MarginMLE
 from isplitlbi.abnormal import KINDS
+from isplitlbi.errors import InvalidSetting
 from isplitlbi.evaluation.simulate import simulate
 
 pytest.importorskip("matplotlib", reason="figures need matplotlib (pip install .[plots])")
@@ -68,9 +69,9 @@ def test_the_path_has_a_line_and_a_mark_of_leaving_for_every_user(model):
     assert len(marks) == left.sum() > 0
     chosen = [line for line in axes.lines if list(line.get_xdata()) == [model.time_] * 2]
     assert len(chosen) == 1
-    found = model.abnormality()
+    found = model.abnormality_
     coloured = {line.get_color() for line in lines} - {plots.PALE}
-    assert coloured == {plots.KIND_COLOURS[kind] for kind in found.kind if kind}
+    assert coloured == {KINDS[kind].colour for kind in found.kind if kind}
     legend = [text.get_text() for text in axes.get_legend().get_texts()]
     assert f"not abnormal ({(~found.flagged).sum()})" in legend
     assert axes.get_xscale() == "log"
@@ -139,7 +140,7 @@ def test_distances_are_bars_coloured_by_kind(model):
 def test_the_graph_has_a_line_for_every_pair_that_was_compared(model):
     axes = plots.comparison_graph(model)
     (lines,) = (each for each in axes.collections if isinstance(each, LineCollection))
-    votes = model.votes_
+    votes = model.votes()
     pairs = {
         frozenset(pair) for pair in zip(votes.left.tolist(), votes.right.tolist(), strict=True)
     }
@@ -164,14 +165,21 @@ def test_ids_of_strangers_are_shown_as_text(tmp_path):
 
 
 def test_every_kind_has_a_colour_of_its_own():
-    assert list(plots.KIND_COLOURS) == list(KINDS)
-    assert len(set(plots.KIND_COLOURS.values())) == len(KINDS)
+    assert len({kind.colour for kind in KINDS.values()}) == len(KINDS)
+
+
+def test_a_model_without_a_path_has_none_to_draw(study):
+    one_for_all = MarginMLE().fit(study.votes)
+    one_for_all.test_users()
+    for draw in (plots.path, plots.cross_validation):
+        with pytest.raises(InvalidSetting, match="path"):
+            draw(one_for_all)
 
 
 def test_without_matplotlib_the_error_says_what_to_install():
     code = (
         "import sys; sys.modules['matplotlib'] = None\n"
-        "from isplitlbi import plots\n"
+        "from isplitlbi.output import plots\n"
         "try:\n    plots._axes(None, (1, 1))\n"
         "except ImportError as error:\n    print(error)\n"
     )

@@ -16,7 +16,7 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
-from isplitlbi import Comparisons, ISplitLBI
+from isplitlbi import Comparisons, ISplitLBI, MarginMLE, PerUser
 from isplitlbi.evaluation.simulate import simulate
 from isplitlbi.output.report import TITLE, content, study, write_report
 from isplitlbi.output.tables import users_table
@@ -123,7 +123,7 @@ def test_every_label_and_every_heading_points_at_something(page):
 def test_the_answer_has_three_sentences_with_the_figures_of_the_model(model, source):
     sentences = re.findall(r'<p class="answer">(.*)</p>', source)
     asked, consensus, users = (re.sub("<.*?>", "", sentence) for sentence in sentences)
-    votes = model.votes_
+    votes = model.votes()
     assert f"{votes.n_users} users said in {votes.n_votes} votes" in asked
     assert f"{100 * np.mean(votes.outcome == 0):.1f} %" in asked
     tiers = model.ranking().tiers
@@ -183,13 +183,13 @@ def test_many_items_of_a_tier_are_named_in_part():
 
 def test_the_table_of_users_says_how_many_there_are_of_each_kind(model, page):
     visible = " ".join("".join(page.visible).split())
-    kinds = model.abnormality().kind
+    kinds = model.abnormality_.kind
     flagged = len(model.abnormal_users_)
     assert f"{flagged} of 16 users do not vote like the consensus; of those named, 5 %" in visible
     assert f"all abnormal users ({flagged}) " in visible and "everybody (16) " in visible
     for kind in set(kinds) - {""}:
         assert f"{kind} ({kinds.count(kind)}) " in visible
-    votes = model.votes_.votes_per_user
+    votes = model.votes().votes_per_user
     shown = f"{votes.min()} to {votes.max()} votes each, half of them at most {np.median(votes):g}."
     assert shown in visible
 
@@ -232,7 +232,7 @@ def test_the_findings_of_check_are_in_the_page(model, page):
     from isplitlbi.diagnostics.check import check
 
     visible = "".join(page.visible)
-    for finding in check(model.votes_).findings:
+    for finding in check(model.votes()).findings:
         assert finding.sentence in visible
 
 
@@ -283,6 +283,8 @@ def test_the_script_gets_everybodys_deviations_along_the_path(model, told):
     assert along.times[path["chosen"]] == model.time_
     consensus = unpacked(path["consensus"]).reshape(along.consensus.shape)
     np.testing.assert_array_equal(consensus, along.consensus)
+    assert (path["n_items"], path["width"]) == (along.vector.n_items, along.vector.width)
+    assert consensus[path["chosen"], path["threshold"]] == model.threshold_
     start, exact = unpacked(path["start"]), unpacked(path["at_chosen"])
     rough = deviations_of(path)
     assert path["chosen"] in path["kept"]
@@ -433,6 +435,20 @@ def test_a_single_time_says_that_there_is_nothing_to_slide_along(tmp_path):
     assert "single time of its path" in text
     (slider,) = [a for tag, a in page.elements if a.get("type") == "range"]
     assert "disabled" in slider
+
+
+@pytest.mark.parametrize("method", [MarginMLE(), PerUser(0.1)], ids=str)
+def test_a_model_without_a_path_has_a_page_without_one(method, tmp_path):
+    votes = simulate(n_users=6, n_items=4, votes_per_user=(10, 12), random_state=2).votes
+    page, text = texts_of(method.fit(votes), tmp_path)
+    ids = {attributes.get("id") for _, attributes in page.elements}
+    assert {"consensus", "user", "abnormal"} <= ids
+    assert not {"path", "time", "leavers", "path-chart"} & ids
+    assert "follows no path" in text and type(method).__name__ in text
+    told = json.loads(page.texts["study"])
+    assert set(told["users"]["entry_time"]) == {None}
+    assert told["path"]["kept"] == [0]
+    np.testing.assert_array_equal(unpacked(told["path"]["consensus"]), method.parameters_.consensus)
 
 
 def test_nobody_abnormal_is_said_so(tmp_path):

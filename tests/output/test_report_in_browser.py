@@ -240,7 +240,7 @@ def test_the_ladder_puts_the_user_and_the_consensus_where_their_scores_are(page,
 
 
 def test_a_picked_user_comes_with_kind_reason_quality_and_ties(page, model):
-    found = model.abnormality()
+    found = model.abnormality_
     user = model.abnormal_users_[0]
     index = model.users_.tolist().index(user)
     page.locator("#search").fill(user)
@@ -280,7 +280,7 @@ def test_the_votes_that_speak_most_against_the_consensus_are_listed(page, model)
 
 def test_search_finds_by_name_and_by_kind_and_says_how_many(page, model):
     page.locator("#search").fill("REVERSED")
-    assert page.locator("#pick option").count() == model.abnormality().kind.count("reversed") > 0
+    assert page.locator("#pick option").count() == model.abnormality_.kind.count("reversed") > 0
     assert page.locator("#pick-told").inner_text() == "2 users found."
     page.locator("#search").fill("no such user")
     assert page.locator("#pick option").count() == 0
@@ -327,7 +327,7 @@ def test_the_chart_has_a_line_for_every_user_and_a_ring_for_who_leaves(page, mod
         assert left_at == model.entry_times_[index]
         expected = np.interp(left_at, model.path_.times, along[:, index])
         assert height == pytest.approx(expected, abs=0.005)
-    kinds = model.abnormality().kind
+    kinds = model.abnormality_.kind
     assert sorted(page.locator("#path-legend li").all_inner_texts()) == sorted(
         f"{kind or 'not abnormal'} ({kinds.count(kind)})" for kind in set(kinds)
     )
@@ -367,7 +367,7 @@ def test_a_heading_sorts_one_way_and_then_the_other(page):
 
 def test_who_has_no_kind_stands_last_either_way(page, model):
     page.locator("#show-kind").select_option("everybody")
-    kinds = sorted(kind for kind in model.abnormality().kind if kind)
+    kinds = sorted(kind for kind in model.abnormality_.kind if kind)
     rest = ["–"] * (len(model.users_) - len(kinds))
     for expected in (kinds, kinds[::-1]):
         page.locator("#users thead button", has_text="Kind").click()
@@ -383,7 +383,7 @@ def test_users_are_sorted_by_the_numbers_in_their_names(page):
 
 
 def test_the_filters_by_kind_and_by_name_work_together(page, model):
-    kinds = model.abnormality().kind
+    kinds = model.abnormality_.kind
     page.locator("#show-kind").select_option("reversed")
     assert sorted(users_shown(page)) == [
         user for user, kind in zip(model.users_, kinds, strict=True) if kind == "reversed"
@@ -490,7 +490,7 @@ def test_who_has_no_line_of_their_own_is_in_the_band(crowded, crowd):
     legend = crowded.locator("#path-legend li").all_inner_texts()
     assert legend[-1] == "grey band: the middle 80 % of 40 users without a line"
     assert f"rankings of {HELD} of 450 users" in crowded.locator("#path-caption").inner_text()
-    found = crowd.abnormality().flagged
+    found = crowd.abnormality_.flagged
     table = users_table(crowd)["user"].to_list()
     held = [crowd.users_.tolist().index(user) for user in table[:HELD]]
     others = [user for user in held if not found[user]][400 - found[held].sum() :]
@@ -526,7 +526,7 @@ def test_quality_and_readiness_to_tie_are_put_into_words(crowded, crowd):
     for place, user in list(enumerate(users_table(crowd)["user"]))[:200:5]:
         crowded.locator("#pick").select_option(value=str(place))
         quality, readiness = crowded.locator("#who-facts dd").all_inner_texts()[-2:]
-        value = crowd.abnormality().quality[crowd.users_.tolist().index(user)]
+        value = crowd.abnormality_.quality[crowd.users_.tolist().index(user)]
         seen.add(word := careful[np.searchsorted([0.2, 0.5, 0.8], value)])
         assert quality == f"{value:.2f} of 1, {word}"
         ratio = ties(crowd.threshold(user)) / ties(crowd.threshold_)

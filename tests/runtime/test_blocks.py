@@ -6,10 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from isplitlbi.runtime.blocks import Blocks
+from isplitlbi.data.layout import Layout
 from isplitlbi.runtime import blocks
-from isplitlbi.solvers import available_threads
+from isplitlbi.runtime.blocks import Blocks
+from isplitlbi.runtime.local import Local, available_threads
 from votes import random_votes
+
+
+def blocks_of(votes, n_threads=1):
+    return Blocks(Layout.of(votes), Local(votes, n_threads))
 
 
 def ranges_of(votes, size, n_threads=1, most=blocks.MOST_BLOCKS):
@@ -17,7 +22,7 @@ def ranges_of(votes, size, n_threads=1, most=blocks.MOST_BLOCKS):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(blocks, "EDGES_PER_BLOCK", size)
         patch.setattr(blocks, "MOST_BLOCKS", most)
-        return Blocks(votes, n_threads).ranges
+        return blocks_of(votes, n_threads).ranges
 
 
 def assert_partition(ranges, n_users):
@@ -44,13 +49,14 @@ def test_blocks_cover_all_users_exactly_once(seed, n_users, n_votes, size, kept)
 
 def test_a_small_study_is_one_block():
     votes = random_votes(0, n_users=9)
-    assert Blocks(votes, 4).ranges == [(0, 9)]
+    assert blocks_of(votes, 4).ranges == [(0, 9)]
 
 
 def test_users_are_shared_out_by_their_edges():
     votes = random_votes(0, n_users=200, n_items=10, n_votes=4000)
     ranges = ranges_of(votes, 300)
-    n_edges = [votes.edges.start[end] - votes.edges.start[begin] for begin, end in ranges]
+    start = Layout.of(votes).edges.start
+    n_edges = [start[end] - start[begin] for begin, end in ranges]
     assert len(ranges) > 5
     assert max(n_edges) < 2 * min(n_edges)
 
@@ -88,7 +94,7 @@ def several(monkeypatch):
     """Return a way to get several blocks on some threads."""
     monkeypatch.setattr(blocks, "EDGES_PER_BLOCK", 10)
     votes = random_votes(0, n_users=30, n_items=6, n_votes=300)
-    return lambda n_threads: Blocks(votes, n_threads)
+    return lambda n_threads: blocks_of(votes, n_threads)
 
 
 @pytest.mark.parametrize("n_threads", [1, 2, 3, 50])
@@ -96,23 +102,23 @@ def test_results_come_in_the_order_of_the_blocks(several, n_threads):
     parts = several(n_threads)
     first_done = threading.Event()
 
-    def work(block, begin, end):
+    def work(block, users):
         if n_threads > 1 and block == 0:
             first_done.wait(5.0)  # the first block ends last
         if block == 1:
             first_done.set()
-        return block, begin, end
+        return block, users
 
     results = parts.run(work)
     assert len(parts) == len(results) > 5
-    assert results == [(block, *users) for block, users in enumerate(parts.ranges)]
+    assert results == list(enumerate(parts.ranges))
 
 
 def test_threads_work_side_by_side(several):
     both = threading.Barrier(2, timeout=10.0)
     parts = several(2)
 
-    def work(block, _begin, _end):
+    def work(block, _users):
         if block < 2:
             both.wait()
         return threading.get_ident()
@@ -130,9 +136,9 @@ def test_an_exception_in_a_block_comes_out(several, n_threads, bad):
     parts = several(n_threads)
     bad %= len(parts)
 
-    def work(block, begin, end):
+    def work(block, users):
         if block == bad:
-            raise ZeroDivisionError(f"users {begin} to {end}")
+            raise ZeroDivisionError("users {} to {}".format(*users))
         return block
 
     with pytest.raises(ZeroDivisionError, match="users {} to {}".format(*parts.ranges[bad])):

@@ -20,7 +20,7 @@ from polars.testing import assert_frame_equal
 
 from isplitlbi import Comparisons, InvalidVotes, ISplitLBI
 from isplitlbi.data.readers import Parts
-from isplitlbi.data.summary import Overview
+from isplitlbi.data.summary import Summary
 from isplitlbi.errors import PathFailed, UnreadableCheckpoint
 from isplitlbi.evaluation.simulate import simulate
 from isplitlbi.output.tables import users_table
@@ -224,7 +224,7 @@ def test_weights_and_groups_in_parts_are_the_same_on_a_cluster(two_workers, tmp_
     votes = Comparisons.from_frame(frame_of(study, **more))
     found = settings().fit(folder, client=two_workers)
     assert_same_model(settings().fit(votes), found)
-    assert found.overview_.fingerprint == Overview.of(votes).fingerprint
+    assert found.overview_.fingerprint == Summary.of(votes).fingerprint
 
 
 def test_votes_that_workers_have_read_are_read_here_only_when_needed(two_workers, tmp_path, study):
@@ -239,7 +239,7 @@ def test_votes_that_workers_have_read_are_read_here_only_when_needed(two_workers
         assert len(each.ranking()) == study.n_items
         assert users_table(each)["votes"].sum() == len(study)
         assert isinstance(each._votes, Parts)
-        assert Overview.of(each.votes_).fingerprint == Overview.of(study).fingerprint
+        assert Summary.of(each.votes_).fingerprint == Summary.of(study).fingerprint
     again = load_model(tmp_path / "model")
     frame_of(study)[:-1].write_csv(folder / "part-1.csv")
     with pytest.raises(InvalidVotes, match="these are not the votes of this model any more"):

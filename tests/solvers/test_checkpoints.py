@@ -9,7 +9,9 @@ from isplitlbi import ISplitLBI
 from isplitlbi.errors import UnreadableCheckpoint
 from isplitlbi.evaluation.simulate import simulate
 from isplitlbi.model.links import Logistic
-from isplitlbi.solvers import Checkpoint, Checkpoints, Dynamics, Explicit, Implicit, follow
+from isplitlbi.solvers import Dynamics, Explicit, Implicit, PathSettings, follow
+from isplitlbi.solvers.checkpoints import Checkpoint, Checkpoints, SharedCheckpoint
+from machines import on_machines
 
 TIMES = np.geomspace(0.1, 1.5, 12)
 DYNAMICS = Dynamics(1.0, 5.0)
@@ -18,6 +20,10 @@ VOTES = simulate(n_users=8, n_items=5, votes_per_user=(20, 30), random_state=3).
 every_scheme = pytest.mark.parametrize(
     "scheme", [Implicit(), Explicit()], ids=["implicit", "explicit"]
 )
+
+
+def settings_of(scheme):
+    return PathSettings(Logistic(), DYNAMICS, scheme, TIMES)
 
 
 class Interrupted(Exception):
@@ -43,45 +49,45 @@ def assert_same_path(one, other):
 @pytest.mark.parametrize("index", [1, 6, 11])
 def test_an_interrupted_path_goes_on_to_the_same_end(tmp_path, scheme, on_disk, index):
     keep = tmp_path / "snapshots" if on_disk else True
-    whole = follow(VOTES, Logistic(), DYNAMICS, scheme, TIMES)
+    whole = follow(VOTES, settings_of(scheme))
     file = tmp_path / "path.npz"
     with pytest.raises(Interrupted):
         follow(
-            VOTES, Logistic(), DYNAMICS, scheme, TIMES, keep=keep,
-            observe=interrupt_at(index), checkpoint=Checkpoint(file, every=0.0),
+            VOTES, settings_of(scheme), keep=keep,
+            observe=interrupt_at(index), checkpoint=Checkpoint(file, scheme, every=0.0),
         )  # fmt: skip
     assert file.exists()
     seen = []
     resumed = follow(
-        VOTES, Logistic(), DYNAMICS, scheme, TIMES, keep=keep,
-        observe=lambda here, _: seen.append(here), checkpoint=Checkpoint(file, every=0.0),
+        VOTES, settings_of(scheme), keep=keep,
+        observe=lambda here, _: seen.append(here), checkpoint=Checkpoint(file, scheme, every=0.0),
     )  # fmt: skip
     assert 0 < len(seen) < len(TIMES)
     assert_same_path(resumed, whole)
     # A path that is done is not followed again.
     again = follow(
-        VOTES, Logistic(), DYNAMICS, scheme, TIMES, keep=keep,
-        observe=interrupt_at(11), checkpoint=Checkpoint(file),
+        VOTES, settings_of(scheme), keep=keep,
+        observe=interrupt_at(11), checkpoint=Checkpoint(file, scheme),
     )  # fmt: skip
     assert_same_path(again, whole)
 
 
 def test_snapshots_that_are_gone_are_missed(tmp_path):
     keep, file = tmp_path / "snapshots", tmp_path / "path.npz"
-    arguments = (VOTES, Logistic(), DYNAMICS, Implicit(), TIMES)
-    follow(*arguments, keep=keep, checkpoint=Checkpoint(file))
+    arguments = (VOTES, settings_of(Implicit()))
+    follow(*arguments, keep=keep, checkpoint=Checkpoint(file, Implicit()))
     for part in keep.iterdir():
         part.unlink()
     with pytest.raises(UnreadableCheckpoint, match="snapshots of the interrupted path are gone"):
-        follow(*arguments, keep=keep, checkpoint=Checkpoint(file))
+        follow(*arguments, keep=keep, checkpoint=Checkpoint(file, Implicit()))
 
 
 def test_nothing_is_written_before_it_is_time(tmp_path):
     file = tmp_path / "path.npz"
     with pytest.raises(Interrupted):
         follow(
-            VOTES, Logistic(), DYNAMICS, Implicit(), TIMES,
-            observe=interrupt_at(8), checkpoint=Checkpoint(file, every=1e6),
+            VOTES, settings_of(Implicit()),
+            observe=interrupt_at(8), checkpoint=Checkpoint(file, Implicit(), every=1e6),
         )  # fmt: skip
     assert list(tmp_path.iterdir()) == []
 
@@ -89,11 +95,42 @@ def test_nothing_is_written_before_it_is_time(tmp_path):
 @pytest.mark.parametrize("content", [b"", b"PK nonsense", None], ids=["empty", "nonsense", "cut"])
 def test_a_damaged_checkpoint_says_so(tmp_path, content):
     file = tmp_path / "path.npz"
-    arguments = (VOTES, Logistic(), DYNAMICS, Implicit(), TIMES)
-    follow(*arguments, checkpoint=Checkpoint(file))
+    arguments = (VOTES, settings_of(Implicit()))
+    follow(*arguments, checkpoint=Checkpoint(file, Implicit()))
     file.write_bytes(file.read_bytes()[:500] if content is None else content)
     with pytest.raises(UnreadableCheckpoint, match="this checkpoint is damaged"):
-        follow(*arguments, checkpoint=Checkpoint(file))
+        follow(*arguments, checkpoint=Checkpoint(file, Implicit()))
+
+
+# --- several machines ----------------------------------------------------------------------
+
+
+def test_machines_go_on_from_the_last_time_at_which_all_have_written(tmp_path):
+    settings, bounds = settings_of(Implicit()), [0, 3, 8]
+
+    def followed(here, runtime, observe=None):
+        checkpoint = SharedCheckpoint(tmp_path, Implicit(), runtime, every=0.0)
+        return follow(here, settings, runtime, observe=observe, checkpoint=checkpoint)
+
+    def interrupted(here, runtime):
+        return followed(here, runtime, interrupt_at(6))
+
+    whole = on_machines(VOTES, bounds, lambda here, runtime: follow(here, settings, runtime))
+    with pytest.raises(Interrupted):
+        on_machines(VOTES, bounds, interrupted)
+    (last,) = tmp_path.glob("users-from-0-*.npz")
+    assert len(list(tmp_path.glob("users-from-3-*.npz"))) == 1
+    last.with_name("users-from-0-99.npz").write_bytes(b"the other has not got there")
+    seen = []
+    resumed = on_machines(
+        VOTES, bounds, lambda *here: followed(*here, lambda index, _: seen.append(index))
+    )
+    assert 0 < len(seen) < 2 * len(TIMES)
+    for one, other in zip(resumed, whole, strict=True):
+        assert_same_path(one, other)
+    assert {file.name for file in tmp_path.iterdir()} == {
+        "users-from-0-12.npz", "users-from-3-12.npz",
+    }  # fmt: skip
 
 
 # --- whole fits ----------------------------------------------------------------------------
@@ -154,7 +191,7 @@ def test_folds_without_a_seed_cannot_go_on(tmp_path):
 
 
 def test_the_identity_is_plain_json(tmp_path):
-    Checkpoints(tmp_path / "new" / "folder", {"a": (1, 2)})
+    Checkpoints.of_fit(tmp_path / "new" / "folder", {"a": (1, 2)})
     note = tmp_path / "new" / "folder" / "identity.json"
     assert json.loads(note.read_text()) == {"a": [1, 2]}
-    Checkpoints(note.parent, {"a": (1, 2)})
+    Checkpoints.of_fit(note.parent, {"a": (1, 2)})

@@ -20,7 +20,7 @@ def reversing():
 def test_the_seed_alone_decides_which_users_are_drawn(reversing):
     votes = reversing.votes
     drawn = bootstrap_consensus(votes, LINK, 8, seed=3)
-    assert drawn.shape == (8, votes.n_items + 1)
+    assert drawn.shape == (8, votes.n_items)
     assert_array_equal(bootstrap_consensus(votes, LINK, 8, seed=3), drawn)
     assert not np.array_equal(bootstrap_consensus(votes, LINK, 8, seed=4), drawn)
     order = np.random.default_rng(0).permutation(len(votes))
@@ -30,7 +30,7 @@ def test_the_seed_alone_decides_which_users_are_drawn(reversing):
 def test_with_more_users_the_consensus_is_surer():
     votes = agreeing(160, 30, seed=0)
     spread = [
-        bootstrap_consensus(votes.subset(votes.user < n_users), LINK, 40)[:, :8].std(axis=0).mean()
+        bootstrap_consensus(votes.subset(votes.user < n_users), LINK, 40).std(axis=0).mean()
         for n_users in (20, 160)
     ]
     assert 1.5 * spread[1] < spread[0] < 6 * spread[1]  # eight times the users: about 2.8
@@ -40,7 +40,7 @@ def test_drawn_users_make_a_consensus_around_that_of_everybody(reversing):
     votes = reversing.votes
     drawn, whole = bootstrap_consensus(votes, LINK, 60), fit_consensus(votes, LINK)
     assert_allclose(
-        drawn.mean(axis=0), whole.values, atol=4 * drawn.std(axis=0).max() / np.sqrt(60)
+        drawn.mean(axis=0), whole.scores, atol=4 * drawn.std(axis=0).max() / np.sqrt(60)
     )
 
 

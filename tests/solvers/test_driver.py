@@ -3,12 +3,17 @@ from dataclasses import dataclass, field
 import numpy as np
 import pytest
 
+from isplitlbi.data.layout import Layout
 from isplitlbi.model.links import Logistic, Probit
+from isplitlbi.model.terms import PAPER
 from isplitlbi.path import Ending
-from isplitlbi.solvers import Dynamics, Explicit, State, follow
+from isplitlbi.runtime.local import Local
+from isplitlbi.solvers import Dynamics, Explicit, PathSettings, follow
+from isplitlbi.solvers.state import State
 from votes import random_votes
 
 VOTES = random_votes(0, n_users=3, n_items=4, n_votes=40)
+LAYOUT = Layout.of(VOTES)
 FAST = Dynamics(nu=0.5, kappa=5.0)
 
 
@@ -24,13 +29,13 @@ class Clockwork:
     overshoots: bool = False
     visited: list = field(default_factory=list, compare=False)
 
-    def prepare(self, votes, link, dynamics, loops):
-        return ClockworkStepper(self, votes)
+    def prepare(self, layout, link, dynamics, runtime):
+        return ClockworkStepper(self)
 
 
 class ClockworkStepper:
-    def __init__(self, scheme, votes):
-        self.scheme, self.slots = scheme, votes.slots
+    def __init__(self, scheme):
+        self.scheme = scheme
 
     def step(self, state, until, last):
         assert state.time < until <= last
@@ -43,8 +48,12 @@ class ClockworkStepper:
         self.scheme.visited.append(state.time)
 
 
+def beginning(delta=1e-3):
+    return State.initial(LAYOUT, PAPER.start(LAYOUT.vector, delta))
+
+
 def run(scheme, times, **options):
-    return follow(VOTES, Logistic(), FAST, scheme, times, **options)
+    return follow(VOTES, PathSettings(Logistic(), FAST, scheme, times), **options)
 
 
 # --- what may be asked ---------------------------------------------------------------------
@@ -65,7 +74,7 @@ def test_times_must_be_a_list_of_numbers(times):
 
 
 def test_a_path_cannot_go_back_in_time():
-    start = State.initial(VOTES.slots, VOTES.n_items, 1e-3)
+    start = beginning()
     start.time = 2.0
     with pytest.raises(ValueError, match="the first time is 1, before the state's 2"):
         run(Clockwork(), [1.0, 3.0], initial=start)
@@ -80,14 +89,14 @@ def test_a_path_needs_positive_and_finite_dynamics(name, value):
 
 def test_an_unknown_backend_is_refused():
     with pytest.raises(ValueError, match="is not one of numba, numpy"):
-        run(Clockwork(), [1.0], backend="abacus")
+        run(Clockwork(), [1.0], runtime=Local(VOTES, backend="abacus"))
 
 
 # --- where it goes -------------------------------------------------------------------------
 
 
 def test_the_start_is_the_papers():
-    start = State.initial(VOTES.slots, VOTES.n_items, 1e-3)
+    start = beginning()
     assert start.time == 0.0
     assert start.consensus.tolist() == [0.0, 0.0, 0.0, 0.0, 1.0]
     assert not any(map(np.any, (start.deviation, start.dual, start.sparse, start.dual_norm)))
@@ -95,11 +104,11 @@ def test_the_start_is_the_papers():
 
 
 def test_the_start_respects_a_large_delta():
-    assert State.initial(VOTES.slots, VOTES.n_items, 2.5).consensus[-1] == 2.5
+    assert beginning(delta=2.5).consensus[LAYOUT.vector.threshold] == 2.5
 
 
 def test_a_copied_state_shares_nothing():
-    start = State.initial(VOTES.slots, VOTES.n_items, 1e-3)
+    start = beginning()
     copy = start.copy()
     for name, value in vars(copy).items():
         if isinstance(value, np.ndarray):
@@ -133,7 +142,7 @@ def test_more_requested_times_do_not_move_the_path():
 
 
 def test_a_state_already_at_the_first_time_is_its_snapshot():
-    start = State.initial(VOTES.slots, VOTES.n_items, 1e-3)
+    start = beginning()
     start.time, start.consensus[:] = 1.0, 7.0
     path = run(Clockwork(), [1.0, 2.0], initial=start)
     assert path.consensus[0].tolist() == [7.0] * 5
@@ -183,7 +192,7 @@ def test_the_step_limit_ends_a_path_with_what_it_has():
     assert path.ending is Ending.STEP_LIMIT
     assert path.times.tolist() == [0.5, 1.0]
     assert path.consensus.shape == (2, 5)
-    assert path.deviation.shape == path.sparse.shape == (2, len(VOTES.slots.coordinate))
+    assert path.deviation.shape == path.sparse.shape == (2, LAYOUT.n_slots)
     assert path.n_steps == 6
 
 
@@ -198,7 +207,7 @@ def test_a_path_that_reaches_no_time_has_the_right_shapes(keep):
     assert path.ending is Ending.STEP_LIMIT
     assert path.times.shape == (0,)
     assert path.consensus.shape == (0, 5)
-    assert path.deviation.shape == path.sparse.shape == (0, len(VOTES.slots.coordinate))
+    assert path.deviation.shape == path.sparse.shape == (0, LAYOUT.n_slots)
     assert np.all(np.isinf(path.entry_times))
 
 
@@ -230,8 +239,8 @@ def test_the_first_entry_counts():
     # The dual of a user who comes back and leaves again passes 1 twice.
     @dataclass(frozen=True)
     class Wave(Clockwork):
-        def prepare(self, votes, link, dynamics, loops):
-            inner = super().prepare(votes, link, dynamics, loops)
+        def prepare(self, *given):
+            inner = super().prepare(*given)
 
             class Stepper:
                 def step(self, state, until, last):
@@ -261,12 +270,12 @@ def test_users_enter_when_their_dual_norm_passes_one():
     for user, entry in enumerate(path.entry_times):
         first_out = int(np.argmax(norms[:, user] > 1))
         assert times[first_out - 1] <= entry <= times[first_out]
-        begin, end = VOTES.slots.start[user : user + 2]
+        begin, end = LAYOUT.slots.start[user : user + 2]
         assert not path.sparse[:first_out, begin:end].any()
         assert path.sparse[first_out, begin:end].any()
     for state in states:
         for user, norm in enumerate(state.dual_norm):
-            begin, end = VOTES.slots.start[user : user + 2]
+            begin, end = LAYOUT.slots.start[user : user + 2]
             assert norm == pytest.approx(np.linalg.norm(state.dual[begin:end]), abs=1e-12)
 
 
@@ -277,7 +286,7 @@ def test_users_enter_when_their_dual_norm_passes_one():
 def test_without_keeping_users_everything_else_is_the_same():
     kept = run(Explicit(), [0.2, 0.5, 1.5])
     path = run(Explicit(), [0.2, 0.5, 1.5], keep=False)
-    assert path.deviation.shape == path.sparse.shape == (0, len(VOTES.slots.coordinate))
+    assert path.deviation.shape == path.sparse.shape == (0, LAYOUT.n_slots)
     np.testing.assert_array_equal(path.consensus, kept.consensus)
     np.testing.assert_array_equal(path.entry_times, kept.entry_times)
     with pytest.raises(ValueError, match="without keeping snapshots"):
@@ -287,9 +296,10 @@ def test_without_keeping_users_everything_else_is_the_same():
 def test_a_result_echoes_its_settings():
     dynamics = Dynamics(nu=0.25, kappa=4.0, delta=0.01)
     scheme = Explicit(step_scale=0.5, projection="separate", max_steps=10_000)
-    path = follow(VOTES, Probit(), dynamics, scheme, [0.01])
+    path = follow(VOTES, PathSettings(Probit(), dynamics, scheme, [0.01]))
     assert path.settings == {
         "link": "probit",
+        "terms": ["taste", "threshold"],
         "scheme": "explicit",
         "nu": 0.25,
         "kappa": 4.0,
@@ -316,10 +326,11 @@ def test_the_same_votes_give_the_same_path_twice():
 def test_a_user_without_votes_in_a_subset_stays_in_the_consensus():
     whole = random_votes(1, n_users=4, n_items=4, n_votes=60)
     votes = whole.subset(whole.user != 2)
-    path = follow(votes, Logistic(), FAST, Explicit(), [0.5, 2.0])
-    silent = votes.slots.owner == 2
-    scores = silent & (votes.slots.coordinate < votes.n_items)
+    path = follow(votes, PathSettings(Logistic(), FAST, Explicit(), [0.5, 2.0]))
+    slots = Layout.of(votes).slots
+    silent = slots.owner == 2
+    scores = silent & (slots.coordinate < votes.n_items)
     assert not path.deviation[:, scores].any()
     assert not path.sparse[:, silent].any()
     assert np.isinf(path.entry_times[2])
-    np.testing.assert_array_equal(path.at(2.0).scores_of(2), path.consensus[-1, :-1])
+    np.testing.assert_array_equal(path.at(2.0).scores_of(2), path.consensus_at(2.0).scores)

@@ -6,24 +6,24 @@ user's own predict that user's held-out votes better still.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
 from isplitlbi.abnormal.expectation import Answers, Expectation, Inputs
-from isplitlbi.abnormal.fit_numbers import fit_numbers
-from isplitlbi.abnormal.kinds import KINDS, Evidence, Figures
+from isplitlbi.abnormal.kinds import KINDS, Evidence, Explanation, Figures
 from isplitlbi.data.comparisons import Comparisons
+from isplitlbi.data.splits import held_out_parts
 from isplitlbi.model.links import Link
 from isplitlbi.model.metrics import most_probable
 from isplitlbi.model.parameters import Parameters
-from isplitlbi.selection import held_out_parts
-from isplitlbi.solvers.before_entry import fit_before_entries
+from isplitlbi.solvers.likelihood import Numbers, fit_before_entries, fit_numbers
 from isplitlbi.solvers.settings import Dynamics
 from isplitlbi.typing import Floats, Mask, Places
 
-# Wide priors around the consensus keep the three numbers finite.
-PRIOR_VARIANCE = np.array([25.0, 25.0, 25.0])
+# A wide prior around the consensus keeps the three numbers finite.
+PRIOR_VARIANCE = 25.0
 
 # Scores of one's own are those of the model before anybody leaves it, with deviations of this
 # variance, fitted without the votes that they are to predict.
@@ -67,7 +67,8 @@ def explain(inputs: Inputs, expected: Expectation, asked: Mask) -> Explained:
         if not kind.is_untrustworthy:  # votes that do not depend on the items explain nothing
             explained[user] = max(explained[user], few.best[user], own)
         sentences[user] = kind.sentence(_figures(answers, expected, taste, user))
-    return Explained(names, sentences, *few.numbers.T, explained)
+    slope, side, threshold = few.numbers.T
+    return Explained(names, sentences, slope, side, threshold, explained)
 
 
 # --- a few numbers per user ----------------------------------------------------------------------
@@ -87,27 +88,51 @@ def _by_few_numbers(inputs: Inputs, expected: Expectation, asked: Mask) -> _FewN
     n_users = answers.n_users
     best, seen = np.full((2, n_users), -np.inf)
     numbers, names = np.tile([1.0, 0.0, threshold], (n_users, 1)), [""] * n_users
-    mine = asked[answers.user]
-    counts, user = answers.weighted[mine], answers.user[mine]
-    columns = np.stack([expected.margin[mine], np.ones(len(user))])  # of slope and side
+    found = _FewNumbers(best, seen, numbers, names)
+    if not asked.any():
+        return found
+    theirs = replace(inputs.votes.subset(asked[inputs.votes.user]), whole=None)
     cost = 0.5 * np.log(np.maximum(answers.sum_by_user(answers.n_votes), 1.0))
     to_one_side = _share_to_one_side(answers)
     for explanation in EXPLANATIONS:
-        start = np.tile([explanation.slope, 0.0, threshold], (n_users, 1))
-        fitted, likelihood = fit_numbers(
-            inputs.link, counts, user, columns, start, explanation.free, PRIOR_VARIANCE,
-            inputs.delta, inputs.runtime,
-        )  # fmt: skip
+        fitted = _fitted(theirs, inputs, explanation)
+        likelihood = _log_likelihood(inputs, expected, asked, fitted)
         value = likelihood - explanation.cost * cost
-        evidence = Evidence(*fitted.T, threshold, to_one_side)
+        evidence = Evidence(*fitted, threshold, to_one_side)
         for name, kind in KINDS.items():
             if explanation not in kind.explanations:
                 continue
             its = asked & kind.covers(evidence) & (value > best)
-            best[its], seen[its], numbers[its] = value[its], likelihood[its], fitted[its]
-            for one in np.flatnonzero(its):
-                names[one] = name
-    return _FewNumbers(best, seen, numbers, names)
+            best[its], seen[its] = value[its], likelihood[its]
+            numbers[its] = np.stack(fitted, axis=1)[its]
+            for user in np.flatnonzero(its):
+                names[user] = name
+    return found
+
+
+def _fitted(votes: Comparisons, inputs: Inputs, explanation: Explanation) -> Numbers:
+    """Fit what an explanation leaves free; the rest is as it says, to the last digit."""
+    free = explanation.free
+    held = Numbers(
+        np.full(votes.n_users, explanation.slope),
+        np.zeros(votes.n_users),
+        np.full(votes.n_users, inputs.consensus.threshold),
+    )
+    fitted = fit_numbers(
+        votes, inputs.link, inputs.consensus, free, slope=explanation.slope,
+        variance=PRIOR_VARIANCE, delta=inputs.delta, runtime=inputs.runtime,
+    )  # fmt: skip
+    return held._replace(**{name: getattr(fitted, name) for name in free})
+
+
+def _log_likelihood(inputs: Inputs, expected: Expectation, asked: Mask, numbers: Numbers) -> Floats:
+    """Return the log-likelihood of the votes of the users asked about, by their numbers."""
+    answers, mine = inputs.answers, asked[inputs.answers.user]
+    user = answers.user[mine]
+    slope, side, threshold = (number[user] for number in numbers)
+    log_probability = inputs.link.log_probabilities(slope * expected.margin[mine] + side, threshold)
+    said = np.sum(answers.weighted[mine] * log_probability, axis=1)
+    return np.bincount(user, said, answers.n_users).astype(np.float64, copy=False)
 
 
 def _share_to_one_side(answers: Answers) -> Floats:
@@ -158,9 +183,10 @@ def _predicted(votes: Comparisons, link: Link, model: Parameters) -> Floats:
     return link.log_probabilities(*known)
 
 
-def _right(votes: Comparisons, said: Floats) -> Floats:
+def _right(votes: Comparisons, said: Floats) -> Places:
     """Return how many votes of every user have the most probable outcome."""
-    return np.bincount(votes.user, most_probable(said) == votes.outcome, votes.n_users)
+    is_right = most_probable(said) == votes.outcome
+    return np.bincount(votes.user[is_right], minlength=votes.n_users)
 
 
 # --- in figures ----------------------------------------------------------------------------------

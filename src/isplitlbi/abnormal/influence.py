@@ -99,7 +99,7 @@ def find_effect(
 ) -> Effect:
     """Fit the consensus with everybody and without some users, by maximum likelihood.
 
-    ``drawn`` are the consensuses of other draws of users, where they are known already.
+    ``drawn`` are the scores of other draws of users, a row for each, where they are known already.
     """
     kept = ~left_out[votes.user]
     if not kept.any():
@@ -108,7 +108,7 @@ def find_effect(
     others = fit_consensus(votes.subset(kept), link, delta) if left_out.any() else everybody
     if drawn is None:
         drawn = bootstrap_consensus(votes, link, n_bootstrap, seed, delta)
-    ranks = np.stack([_ranks(scores) for scores in drawn[:, everybody.vector.scores]])
+    ranks = np.stack([_ranks(scores) for scores in drawn])
     low, high = np.quantile(ranks, INTERVAL, axis=0, method="nearest")
     order = np.argsort(-everybody.scores, kind="stable")
     # Only differences of scores matter: the two are put beside each other at the same mean.

@@ -16,9 +16,9 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
+from isplitlbi.data.layout import THRESHOLD
+from isplitlbi.solvers.likelihood import SIDE, SLOPE
 from isplitlbi.typing import Floats, Mask
-
-SLOPE, SIDE, THRESHOLD = 0, 1, 2
 
 # A slope between these: the votes hardly depend on the items.
 REVERSED, FLAT = -0.5, 0.25
@@ -29,7 +29,7 @@ LOPSIDED = 2 / 3
 class Explanation(NamedTuple):
     """One way to explain votes: which of the three numbers are free, and where the slope stands."""
 
-    free: tuple[int, ...]
+    free: tuple[str, ...]
     slope: float = 1.0
     cost: int = 1  # numbers that it takes
 

@@ -1,1 +1,22 @@
-"""The command line."""
+"""The command line: each command parses, calls the library and prints.
+
+Results go to standard output, everything else to standard error.
+
+    app        all commands, in the order in which --help lists them
+    votes      the commands on files of votes: check, fit, evaluate, simulate
+    models     the commands on a fitted model: rank, abnormal, predict, recommend, report
+    demo       the simulated study
+    options    the options that several commands share, and how votes are read
+    flags      the settings of the library, spelled as options
+    exits      how a command ends: errors become sentences and exit codes
+"""
+
+from isplitlbi.cli import exits
+from isplitlbi.cli.app import app
+
+__all__ = ["main"]
+
+
+def main() -> None:
+    """Run the command line."""
+    exits.run(app)

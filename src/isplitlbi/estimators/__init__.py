@@ -1,7 +1,52 @@
-"""The methods that iSplit LBI is measured against, under the same contract."""
+"""Estimators: iSplit LBI and the methods it is measured against, under one contract.
 
-from isplitlbi.estimators.alpha_cut import LEARNERS, AlphaCut
-from isplitlbi.estimators.margin_mle import MarginMLE
-from isplitlbi.estimators.per_user import LBI, PerUser
+`base` holds what they share: all that follows from votes, and all that follows from scores. Names
+are loaded on first use, because scikit-learn takes its time.
+"""
 
-__all__ = ["LBI", "LEARNERS", "AlphaCut", "MarginMLE", "PerUser"]
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from isplitlbi.estimators.alpha_cut import LEARNERS as LEARNERS
+    from isplitlbi.estimators.alpha_cut import AlphaCut as AlphaCut
+    from isplitlbi.estimators.base import ScoreEstimator as ScoreEstimator
+    from isplitlbi.estimators.base import VoteEstimator as VoteEstimator
+    from isplitlbi.estimators.isplitlbi import ISplitLBI as ISplitLBI
+    from isplitlbi.estimators.lbi import LBI as LBI
+    from isplitlbi.estimators.margin_mle import MarginMLE as MarginMLE
+    from isplitlbi.estimators.per_user import PerUser as PerUser
+
+_HOMES = {
+    "AlphaCut": "alpha_cut",
+    "ISplitLBI": "isplitlbi",
+    "LBI": "lbi",
+    "LEARNERS": "alpha_cut",
+    "MarginMLE": "margin_mle",
+    "PerUser": "per_user",
+    "ScoreEstimator": "base",
+    "VoteEstimator": "base",
+}
+
+__all__ = [
+    "LBI",
+    "LEARNERS",
+    "AlphaCut",
+    "ISplitLBI",
+    "MarginMLE",
+    "PerUser",
+    "ScoreEstimator",
+    "VoteEstimator",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_HOMES])

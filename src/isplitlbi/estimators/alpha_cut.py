@@ -17,11 +17,13 @@ from sklearn.linear_model import Lasso, LogisticRegression, Ridge
 from sklearn.svm import LinearSVC, LinearSVR
 from threadpoolctl import threadpool_limits
 
-from isplitlbi.data.comparisons import Comparisons, tally
-from isplitlbi.estimators.base import VoteClassifier, as_votes, check_choice
+from isplitlbi.data.comparisons import Comparisons
+from isplitlbi.data.layout import tally
+from isplitlbi.data.splits import held_out_parts
+from isplitlbi.errors import InvalidSetting
+from isplitlbi.estimators.base import VoteEstimator
+from isplitlbi.estimators.inputs import as_votes, check_choice, check_seed, threads_of
 from isplitlbi.model.metrics import confusion
-from isplitlbi.selection import held_out_parts
-from isplitlbi.solvers import available_threads
 from isplitlbi.typing import Floats, Indices
 
 PENALTIES = tuple(2.0**exponent for exponent in range(-15, -4, 2))
@@ -43,11 +45,10 @@ class Sample(NamedTuple):
     @classmethod
     def of(cls, votes: Comparisons) -> Self:
         """Collapse votes."""
-        n_items = votes.n_items
-        pairs, counts = tally(votes.left, votes.right, votes.outcome, votes.weight, n_items)
-        first, second = (np.tile(side, 3).astype(np.int32) for side in np.divmod(pairs, n_items))
-        outcome = np.repeat([1.0, 0.0, -1.0], len(pairs))
-        return cls(n_items, first, second, outcome, np.concatenate(counts))
+        found = tally(votes)
+        first, second = (np.tile(item, 3).astype(np.int32) for item in (found.first, found.second))
+        outcome = np.repeat([1.0, 0.0, -1.0], len(found.first))
+        return cls(votes.n_items, first, second, outcome, np.concatenate(found.counts))
 
     def drawn(self, n_votes: int, rng: np.random.Generator) -> Self:
         """Draw as many votes as there are, with replacement."""
@@ -155,7 +156,7 @@ LEARNERS: dict[str, Callable[[Sample, float], Floats]] = {
 }
 
 
-class AlphaCut(VoteClassifier):
+class AlphaCut(VoteEstimator):
     """One partial ranking for everybody: what enough members of a bagged ensemble agree on.
 
     Every member is a linear ranker of the items, learned from votes drawn with replacement. The
@@ -199,9 +200,10 @@ class AlphaCut(VoteClassifier):
 
     def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
         """Fit on `Comparisons`, or on pairs X with outcomes y."""
+        check_seed(self.random_state)
         check_choice("learner", self.learner, tuple(LEARNERS))
         if len(self.penalties) == 0 or self.n_members < 1:
-            raise ValueError("alpha-cut needs at least one penalty and one member.")
+            raise InvalidSetting("alpha-cut needs at least one penalty and one member.")
         votes = as_votes(X, y, sample_weight)
         seeds = np.random.SeedSequence(self.random_state)
         parts = held_out_parts(votes, self.n_folds, np.random.default_rng(seeds.spawn(1)[0]))
@@ -212,7 +214,7 @@ class AlphaCut(VoteClassifier):
         # And a ranker that is not quite done still ranks.
         with threadpool_limits(1, user_api="blas"), warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
-            found = Parallel(n_jobs=self.n_jobs or available_threads(), prefer="threads")(
+            found = Parallel(n_jobs=threads_of(self.n_jobs), prefer="threads")(
                 delayed(self._try)(training, held_out, penalty, levels, seed)
                 for ((training, held_out), penalty), seed in zip(
                     trials, seeds.spawn(len(trials)), strict=True
@@ -224,7 +226,7 @@ class AlphaCut(VoteClassifier):
             votes_for = self._agreement(votes, self.penalty_, seeds.spawn(1)[0])
         self.degree_: Floats = votes_for / self.n_members
         self.alpha_ = max(int(levels[level]), least_acyclic(votes_for)) / self.n_members
-        return self._know(votes)
+        return self._know(votes.users, votes.items)
 
     def predict(self, X: Any) -> NDArray[np.int8]:
         """Predict the outcome of each (user, left, right), the same for all users."""

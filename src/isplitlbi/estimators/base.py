@@ -1,73 +1,65 @@
-"""What every estimator here takes and gives: votes in, outcomes of pairs out (scikit-learn)."""
+"""What every estimator takes and gives, and everything that follows from scores.
+
+`VoteEstimator` learns from votes and predicts outcomes of pairs, as scikit-learn asks for it.
+`ScoreEstimator` has scores and tie thresholds; whatever one wants to know of them is here, so that
+an estimator of that kind only says how it finds them: its ``fit`` hands a `Fitted` to ``adopt``.
+Nothing with a trailing underscore computes: all of it is set by ``fit`` and ``test_users``.
+"""
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any, Self
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Self
 
-import narwhals as nw
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
+from isplitlbi.abnormal import (
+    N_BOOTSTRAP,
+    Abnormality,
+    Effect,
+    TellingVote,
+    check_fdr,
+    find_effect,
+    find_telling_votes,
+)
+from isplitlbi.abnormal.job import FindAbnormal, find_abnormal_on
 from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.data.readers import Parts
-from isplitlbi.data.summary import Overview
+from isplitlbi.data.summary import Summary
 from isplitlbi.data.vocabulary import Vocabulary, as_series, first_of, show
-from isplitlbi.errors import InvalidVotes
+from isplitlbi.errors import InvalidSetting, InvalidVotes
+from isplitlbi.estimators.inputs import as_votes, pair_columns, threads_of
+from isplitlbi.fitting import Fitted
+from isplitlbi.model import ranking as rankings
 from isplitlbi.model.links import Link
 from isplitlbi.model.parameters import Parameters
-from isplitlbi.selection import RULES, Rule, predict_outcomes
-from isplitlbi.typing import Floats, Indices
+from isplitlbi.model.ranking import Ranking, Relation
+from isplitlbi.path import RegularizationPath
+from isplitlbi.runtime.choice import runtime_for
+from isplitlbi.selection import Rule, Selection, predict_outcomes
+from isplitlbi.solvers import bootstrap_consensus
+from isplitlbi.typing import Floats, Indices, Labels
+
+if TYPE_CHECKING:
+    from distributed import Client
 
 
-class VoteClassifier(ClassifierMixin, BaseEstimator):
+class VoteEstimator(ClassifierMixin, BaseEstimator):
     """Learns from votes and predicts 1 (left wins), 0 (tie) or -1 for any (user, left, right)."""
 
-    def _know(self, votes: Comparisons | Parts, overview: Overview | None = None) -> Self:
-        """Remember the votes, or where they are, and whom and what they are about."""
-        self._votes, self._overview = votes, overview
-        about: Any = overview or votes
-        self.users_, self.items_ = about.users, about.items
+    users_: Labels
+    items_: Labels
+
+    def _know(self, users: Labels, items: Labels) -> Self:
+        """Remember whom and what the votes are about."""
+        self.users_, self.items_ = users, items
         self.classes_ = np.array([-1, 0, 1])
         self.n_features_in_ = 3
         return self
-
-    @property
-    def overview_(self) -> Overview:
-        """The main figures of the votes."""
-        check_is_fitted(self, "users_")
-        if self._overview is None:
-            self._overview = Overview.of(self.votes_)
-        return self._overview
-
-    @property
-    def votes_at_hand_(self) -> bool:
-        """Whether the votes are here; otherwise `votes_` must read them first."""
-        check_is_fitted(self, "users_")
-        return isinstance(self._votes, Comparisons)
-
-    @property
-    def votes_(self) -> Comparisons:
-        """The votes; where the workers of a cluster have read them, they are read here only now."""
-        check_is_fitted(self, "users_")
-        if isinstance(self._votes, Parts):
-            try:
-                votes = self._votes.read().votes
-            except InvalidVotes as error:
-                raise InvalidVotes(
-                    f"the votes of this model are not stored with it, and this needs them: {error}"
-                ) from None
-            self._refuse_others(Overview.of(votes))
-            self._votes = votes
-        return self._votes
-
-    def _refuse_others(self, found: Overview) -> None:
-        """Refuse votes, read once more, that have changed since the fit."""
-        if found.fingerprint != self.overview_.fingerprint:
-            where = f"{self._votes.folder}: " if isinstance(self._votes, Parts) else ""
-            raise InvalidVotes(f"{where}these are not the votes of this model any more.")
 
     def predict(self, X: Any) -> NDArray[np.int8]:
         """Predict the outcome of each (user, left, right): 1, 0 or -1.
@@ -80,6 +72,11 @@ class VoteClassifier(ClassifierMixin, BaseEstimator):
         """Return the share of votes predicted correctly (= micro-F1)."""
         votes = as_votes(X, y, sample_weight)
         return float(np.average(self.predict(votes) == votes.outcome, weights=votes.weight))
+
+    def user_index(self, user: Any) -> int:
+        """Return the place of a user in ``users_``; -1 for one who is not known, or for None."""
+        check_is_fitted(self)
+        return -1 if user is None else int(self._user_vocabulary.encode([user])[0])
 
     def _indices(self, X: Any) -> tuple[Indices, Indices, Indices]:
         """Return users (-1 where unknown), left and right items as indices."""
@@ -98,10 +95,6 @@ class VoteClassifier(ClassifierMixin, BaseEstimator):
     def _user_vocabulary(self) -> Vocabulary:
         return Vocabulary(self.users_, "user")
 
-    def _user_index(self, user: Any) -> int:
-        check_is_fitted(self)
-        return -1 if user is None else int(self._user_vocabulary.encode([user])[0])
-
     def _known_items(self, items: Any) -> Indices:
         check_is_fitted(self)
         vocabulary = Vocabulary(self.items_, "item")
@@ -116,12 +109,127 @@ class VoteClassifier(ClassifierMixin, BaseEstimator):
         return index
 
 
-class MarginClassifier(VoteClassifier):
-    """One whose outcomes follow from scores and a tie threshold (``parameters_``), by a link."""
+class ScoreEstimator(VoteEstimator):
+    """One whose outcomes follow from scores and a tie threshold (``parameters_``), by a link.
+
+    Attributes
+    ----------
+    users_, items_ : arrays of ids, sorted
+    consensus_ : (n_items,) scores
+    threshold_ : float
+    parameters_ : Parameters
+        Consensus and deviations.
+    link_ : Link
+    summary_ : Summary
+        The main figures of the votes.
+    path_, selection_, time_
+        Of an estimator that follows a path; None for others.
+    entry_times_ : (n_users,)
+        When each user left the consensus, infinite for who did not.
+    left_consensus_ : list of ids
+        Users outside the consensus at the chosen time, in order of entry.
+    abnormality_ : Abnormality
+        What is known of every user; there once users are tested.
+    abnormal_users_ : list of ids
+        Users who do not vote like the consensus, flagged at ``fdr``, in order of entry; there once
+        users are tested.
+    fitted_ : Fitted
+        All that the fit has found, as one record.
+    """
 
     rule: Rule
+    # What an estimator without such a parameter uses.
+    fdr: float = 0.05
+    delta: float = 1e-3
+    random_state: int | None = 0
+    n_jobs: int | None = None
+
+    fitted_: Fitted
+    summary_: Summary
     link_: Link
     parameters_: Parameters
+    consensus_: Floats
+    threshold_: float
+    path_: RegularizationPath | None
+    selection_: Selection | None
+    time_: float | None
+    entry_times_: Floats
+    left_consensus_: list[Any]
+    abnormality_: Abnormality
+    abnormal_users_: list[Any]
+    costs_: Any
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """Say what an attribute waits for; this is asked only where there is none."""
+            if name in ("abnormality_", "abnormal_users_"):
+                check_is_fitted(self, "fitted_")
+                raise AttributeError(
+                    f"there is no {name} yet: the users of this model have not been tested. "
+                    "Call test_users() first."
+                )
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def adopt(self, fitted: Fitted, abnormality: Abnormality | None = None) -> Self:
+        """Take over what was fitted and, where users were tested, what was found of them."""
+        self._know(fitted.summary.users, fitted.summary.items)
+        self.fitted_, self.summary_, self.link_ = fitted, fitted.summary, fitted.link
+        self.parameters_ = fitted.parameters
+        self.consensus_ = fitted.parameters.common.scores
+        self.threshold_ = fitted.parameters.common.threshold
+        self.path_, self.selection_, self.time_ = fitted.path, fitted.selection, fitted.time
+        self.entry_times_ = np.full(len(self.users_), np.inf)
+        self.left_consensus_ = []
+        if fitted.path is not None and fitted.time is not None:
+            self.entry_times_ = fitted.path.entry_times
+            self.left_consensus_ = self.users_[fitted.path.support_at(fitted.time)].tolist()
+        if fitted.dynamics is not None:
+            self.nu_, self.kappa_ = fitted.dynamics.nu, fitted.dynamics.kappa
+        for name, value in fitted.chosen.items():
+            setattr(self, f"{name}_", value)
+        for name in ("abnormality_", "abnormal_users_", "costs_"):  # of an earlier fit
+            vars(self).pop(name, None)
+        if fitted.costs is not None:
+            self.costs_ = fitted.costs
+        self._tested: dict[float, Abnormality] = {}
+        self._drawn: Floats | None = None
+        if abnormality is not None:
+            self._remember(abnormality)
+        return self
+
+    # --- votes ------------------------------------------------------------------------------
+
+    def has_votes(self) -> bool:
+        """Say whether the votes are here; otherwise `votes` must read them first."""
+        check_is_fitted(self, "fitted_")
+        return isinstance(self.fitted_.votes, Comparisons)
+
+    def votes(self) -> Comparisons:
+        """Return the votes; where workers of a cluster have read them, they are read here now."""
+        check_is_fitted(self, "fitted_")
+        found = self.fitted_.votes
+        if isinstance(found, Parts):
+            try:
+                read = found.read().votes
+            except InvalidVotes as error:
+                raise InvalidVotes(
+                    "the votes of this model are not stored with it, and this needs them: ",
+                    *error.args,
+                ) from None
+            self._refuse_others(Summary.of(read))
+            self.fitted_ = replace(self.fitted_, votes=read)
+            return read
+        return found
+
+    def _refuse_others(self, found: Summary) -> None:
+        """Refuse votes, read once more, that have changed since the fit."""
+        if found.fingerprint != self.summary_.fingerprint:
+            votes = self.fitted_.votes
+            where = f"{votes.folder}: " if isinstance(votes, Parts) else ""
+            raise InvalidVotes(f"{where}these are not the votes of this model any more.")
+
+    # --- predictions ------------------------------------------------------------------------
 
     def predict(self, X: Any, rule: Rule | None = None) -> NDArray[np.int8]:
         """Predict the outcome of each (user, left, right): 1, 0 or -1.
@@ -146,42 +254,146 @@ class MarginClassifier(VoteClassifier):
         indices = self._indices(X)
         return self.parameters_.margin_and_threshold(*indices)
 
+    # --- rankings ---------------------------------------------------------------------------
 
-def check_choice(name: str, value: Any, allowed: tuple[str, ...] = RULES) -> None:
-    """Refuse a word that is none of those allowed."""
-    if value not in allowed:
-        raise ValueError(f"{name} {value!r} is not one of {', '.join(allowed)}.")
+    def scores(self, user: Any = None) -> Floats:
+        """Return a user's score for every one of ``items_``; the consensus without a user."""
+        index = self.user_index(user)
+        return self.parameters_.scores_of(index)
 
+    def threshold(self, user: Any = None) -> float:
+        """Return a user's tie threshold; the consensus's without a user."""
+        index = self.user_index(user)
+        return self.parameters_.threshold_of(index)
 
-def as_votes(X: Any, y: Any, sample_weight: ArrayLike | None) -> Comparisons:
-    """Take votes as they are, read files, or index a frame of pairs together with its outcomes."""
-    if isinstance(X, Comparisons | Parts | str | Path):
-        if y is not None or sample_weight is not None:
-            raise ValueError("votes already have outcomes and weights: give no y.")
-        if isinstance(X, Comparisons):
-            return X
-        return X.read().votes if isinstance(X, Parts) else Comparisons.read(X)
-    if y is None:
-        raise ValueError("give y, the outcomes (1, 0, -1), or fit on Comparisons.")
-    return Comparisons.from_arrays(*pair_columns(X), y, weight=sample_weight)
-
-
-def pair_columns(X: Any) -> tuple[Any, Any, Any]:
-    """Return the columns user, left, right of a frame, or the only three of an array."""
-    if isinstance(X, str | Path | Parts):
-        raise InvalidVotes(
-            "X is a file, not pairs; read it first, with isplitlbi.data.readers.read_pairs."
+    def ranking(self, user: Any = None) -> Ranking:
+        """Return the partial ranking of the consensus, or of one user, in tiers."""
+        index = self.user_index(user)
+        everywhere = np.ones(len(self.items_), dtype=np.bool_)
+        return Ranking.of(
+            self.items_,
+            self.parameters_.scores_of(index),
+            self.parameters_.threshold_of(index),
+            everywhere if index < 0 else self.parameters_.compared_by(index),
         )
-    table: Any = nw.from_native(X, eager_only=True, pass_through=True)
-    if isinstance(table, nw.DataFrame):
-        named = {"user", "left", "right"} <= set(table.columns)
-        names = ["user", "left", "right"] if named else table.columns
-        columns = [table.get_column(name).to_native() for name in names]
-        found = ", ".join(map(str, table.columns))
-    else:
-        array = table if isinstance(table, np.ndarray) else np.array(list(table), dtype=object)
-        columns = list(array.T) if array.ndim == 2 else []
-        found = f"an array of shape {array.shape}"
-    if len(columns) != 3:
-        raise InvalidVotes(f"X needs the columns user, left, right; found {found}.")
-    return columns[0], columns[1], columns[2]
+
+    def relation(self, a: Any, b: Any, user: Any = None) -> Relation:
+        """Say how item a stands to item b for a user: better, tied or worse."""
+        first, second = self._known_items([a, b])
+        return rankings.relation(self.scores(user), self.threshold(user), first, second)
+
+    def recommend(
+        self, user: Any = None, *, same_as: Any = None, better_than: Any = None
+    ) -> list[Any]:
+        """Recommend items as good as one, or slightly better than one; nearest first."""
+        if (same_as is None) == (better_than is None):
+            raise InvalidSetting("give exactly one of same_as and better_than.")
+        choose = rankings.as_good_as if better_than is None else rankings.better_than
+        (item,) = self._known_items([same_as if better_than is None else better_than])
+        found = choose(self.scores(user), self.threshold(user), item)
+        return list(self.items_[found].tolist())
+
+    def consensus_intervals(self) -> tuple[Floats, Floats]:
+        """Return between what scores of the consensus lie, in 95 % of draws of other users.
+
+        Users are drawn anew with replacement. The spread is that of the plain maximum likelihood,
+        put around the scores of the consensus.
+        """
+        check_is_fitted(self, "fitted_")
+        drawn = self._drawn_anew()
+        low, high = np.quantile(drawn - np.median(drawn, axis=0), (0.025, 0.975), axis=0)
+        return self.consensus_ + low, self.consensus_ + high
+
+    def _drawn_anew(self) -> Floats:
+        """Return the scores of the consensus of many other draws of users; found on first use."""
+        if self._drawn is None:
+            seed = self.random_state or 0
+            self._drawn = bootstrap_consensus(
+                self.votes(), self.link_, N_BOOTSTRAP, seed, self.delta
+            )
+        return self._drawn
+
+    # --- users ------------------------------------------------------------------------------
+
+    def distance_to_consensus(self) -> Floats:
+        """Return the Euclidean distance of every user's scores to the consensus."""
+        check_is_fitted(self, "fitted_")
+        return self.parameters_.distance_to_consensus()
+
+    def test_users(
+        self,
+        fdr: float | None = None,
+        progress: Callable[[float], None] | None = None,
+        client: Client | None = None,
+    ) -> Abnormality:
+        """Test every user, and say how and how carefully they vote.
+
+        What is found at the model's own false discovery rate becomes ``abnormality_`` and
+        ``abnormal_users_``. Users are tested once for each rate: asked again, the model knows.
+
+        Parameters
+        ----------
+        fdr
+            False discovery rate, where it is not to be the model's own.
+        progress
+            Called now and then with the share of the work done.
+        client
+            Of Dask: users are tested on its workers, which get the votes as for a fit.
+        """
+        check_is_fitted(self, "fitted_")
+        fdr = self.fdr if fdr is None else fdr
+        check_fdr(fdr)
+        if fdr not in self._tested:
+            votes = self.votes() if client is None else self.fitted_.votes
+            n_threads = threads_of(self.n_jobs)
+            runtime = runtime_for(votes, client, n_threads=n_threads, again=True)
+            if client is not None:
+                self._refuse_others(runtime.summary)
+            seed, consensus = self.random_state or 0, self.parameters_.common
+            job = FindAbnormal(self.link_, consensus, fdr, seed, self.delta)
+            self._remember(find_abnormal_on(runtime, job, progress))
+        return self._tested[fdr]
+
+    def _remember(self, found: Abnormality) -> None:
+        """Keep what was found of the users, and show it where it is of the model's own rate."""
+        self._tested[found.fdr] = found
+        if found.fdr == self.fdr:
+            order = np.lexsort((-self.distance_to_consensus(), self.entry_times_))
+            self.abnormality_ = found
+            self.abnormal_users_ = self.users_[order[found.flagged[order]]].tolist()
+
+    def telling_votes(self, user: Any, most: int = 10) -> list[TellingVote]:
+        """Return the votes of a user that the consensus least expected, the least likely first."""
+        index = self.user_index(user)
+        if index < 0:
+            raise InvalidVotes(f"user {show(user)} has no votes in this model.")
+        votes = self.votes()
+        own = votes.subset(votes.user == index)
+        found = find_telling_votes(own, self.link_, self.abnormality_.consensus, most)
+        return [
+            TellingVote(self.items_[left], self.items_[right], *vote)
+            for _, left, right, *vote in zip(*(column.tolist() for column in found), strict=True)
+        ]
+
+    def effect_of_leaving_out(
+        self, kinds: Sequence[str] | None = None, fdr: float | None = None
+    ) -> Effect:
+        """Compare the consensus with and without the users who are flagged.
+
+        Parameters
+        ----------
+        kinds
+            Only those of some kinds, such as those of `isplitlbi.abnormal.KINDS` that are
+            untrustworthy.
+        fdr
+            False discovery rate, where it is not to be the model's own; users are tested at it.
+        """
+        found = self.abnormality_ if fdr is None else self.test_users(fdr)
+        of_kind = [kinds is None or kind in kinds for kind in found.kind]
+        return find_effect(
+            self.votes(),
+            self.link_,
+            found.flagged & of_kind,
+            delta=self.delta,
+            drawn=self._drawn_anew(),
+        )

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from typing import Any, Self
 
-import numpy as np
 from numpy.typing import ArrayLike
 
-from isplitlbi.estimators.base import MarginClassifier, as_votes, check_choice
+from isplitlbi.data.summary import Summary
+from isplitlbi.estimators.base import ScoreEstimator
+from isplitlbi.estimators.inputs import as_votes, check_choice
+from isplitlbi.fitting import Fitted
 from isplitlbi.model.links import Link, link_named
 from isplitlbi.model.parameters import Parameters
 from isplitlbi.selection import Rule
 from isplitlbi.solvers import fit_consensus
 
 
-class MarginMLE(MarginClassifier):
+class MarginMLE(ScoreEstimator):
     """One score per item and one tie threshold, by maximum likelihood, as if all users were one.
 
     Parameters
@@ -38,8 +40,6 @@ class MarginMLE(MarginClassifier):
         """Fit on `Comparisons`, or on pairs X with outcomes y."""
         check_choice("rule", self.rule)
         votes = as_votes(X, y, sample_weight)
-        self.link_ = link_named(self.link)
-        consensus = fit_consensus(votes, self.link_, self.delta)
-        nobody = np.zeros(len(votes.slots.coordinate))
-        self.parameters_ = Parameters(votes.slots, consensus, nobody)
-        return self._know(votes)
+        link = link_named(self.link)
+        parameters = Parameters.of_consensus(votes, fit_consensus(votes, link, self.delta))
+        return self.adopt(Fitted(votes, Summary.of(votes), link, None, None, parameters))

@@ -1,4 +1,4 @@
-"""Users by themselves, without a consensus; and users who leave it wholly or not at all."""
+"""Users by themselves, without a consensus."""
 
 from __future__ import annotations
 
@@ -9,15 +9,21 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from isplitlbi.data.comparisons import Comparisons
-from isplitlbi.estimators.base import MarginClassifier, as_votes, check_choice
-from isplitlbi.estimators.isplitlbi import ISplitLBI
+from isplitlbi.data.layout import Layout
+from isplitlbi.data.splits import held_out_parts
+from isplitlbi.data.summary import Summary
+from isplitlbi.errors import InvalidSetting
+from isplitlbi.estimators.base import ScoreEstimator
+from isplitlbi.estimators.inputs import as_votes, check_choice, check_seed
+from isplitlbi.fitting import Fitted
 from isplitlbi.model.links import Link, link_named
-from isplitlbi.model.parameters import Parameters
-from isplitlbi.selection import Rule, Scoring, held_out_parts, score_votes
-from isplitlbi.solvers import fit_consensus, fit_each_user
+from isplitlbi.model.parameters import Consensus, Parameters
+from isplitlbi.runtime.local import Local
+from isplitlbi.selection import Rule, score_votes
+from isplitlbi.solvers import fit_consensus, fit_users
 
 
-class PerUser(MarginClassifier):
+class PerUser(ScoreEstimator):
     """Every user's own Bradley-Terry model with ties, as if nobody else had voted.
 
     Scores are held towards zero and thresholds towards everybody's, by a ridge that is the same for
@@ -58,71 +64,41 @@ class PerUser(MarginClassifier):
 
     def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
         """Fit on `Comparisons`, or on pairs X with outcomes y."""
+        check_seed(self.random_state)
         check_choice("rule", self.rule)
         votes = as_votes(X, y, sample_weight)
         ridges = [float(ridge) for ridge in np.atleast_1d(self.ridge)]
         if not ridges or not all(ridge > 0 for ridge in ridges):
-            raise ValueError(f"ridge is {self.ridge}; it must be positive.")
-        self.link_ = link_named(self.link)
-        self.ridge_ = ridges[0] if len(ridges) == 1 else self._choose(votes, ridges)
-        self.parameters_ = self._fit(votes, self.ridge_)
-        return self._know(votes)
+            raise InvalidSetting(f"ridge is {self.ridge}; it must be positive.")
+        link = link_named(self.link)
+        ridge = ridges[0] if len(ridges) == 1 else self._choose(votes, link, ridges)
+        parameters = self._fit(votes, link, ridge)
+        summary = Summary.of(votes)
+        return self.adopt(
+            Fitted(votes, summary, link, None, None, parameters, chosen={"ridge": ridge})
+        )
 
-    def _choose(self, votes: Comparisons, ridges: list[float]) -> float:
+    def _choose(self, votes: Comparisons, link: Link, ridges: list[float]) -> float:
         loss = np.zeros(len(ridges))
         for training, held_out in held_out_parts(votes, self.n_folds, self.random_state):
             # From the strongest on, each fit is a good start for the next.
             parameters = None
             for place in np.argsort(ridges)[::-1]:
-                parameters = self._fit(training, ridges[place], parameters)
-                scores = score_votes(held_out, parameters, self.link_, backend=self.backend)
+                parameters = self._fit(training, link, ridges[place], parameters)
+                scores = score_votes(held_out, parameters, link, backend=self.backend)
                 amount = len(held_out) if held_out.weight is None else held_out.weight.sum()
                 loss[place] += scores["log_loss"] * amount
         return ridges[int(np.argmin(loss))]
 
-    def _fit(self, votes: Comparisons, ridge: float, start: Parameters | None = None) -> Parameters:
+    def _fit(
+        self, votes: Comparisons, link: Link, ridge: float, start: Parameters | None = None
+    ) -> Parameters:
         """Fit all users; the consensus of these parameters is indifference."""
-        nothing = np.zeros(votes.n_items + 1)
-        nothing[-1] = fit_consensus(votes, self.link_, self.delta)[-1]
-        centre = nothing[votes.slots.coordinate]
-        own = fit_each_user(
-            votes,
-            self.link_,
-            ridge,
-            nothing,
-            self.delta,
-            None if start is None else centre + start.deviation,
+        vector, slots, _ = Layout.of(votes)
+        common = np.zeros(vector.width)
+        common[vector.threshold] = fit_consensus(votes, link, self.delta).threshold
+        centre, guess = Consensus(vector, common), None if start is None else start.deviation
+        own = fit_users(
+            votes, link, ridge, centre, self.delta, guess, Local(votes, backend=self.backend)
         )
-        return Parameters(votes.slots, nothing, own - centre)
-
-
-class LBI(ISplitLBI):
-    """The limit of iSplit LBI for small nu: users who have not left have no deviation at all.
-
-    The parameters are those of `ISplitLBI`. P and Gamma become one, and both carry kappa, so that
-    this is LBI with half of it.
-    """
-
-    def __init__(
-        self,
-        nu: float = 3e-3,
-        kappa: float | Sequence[float] = 60.0,
-        link: str | Link = "logistic",
-        rule: Rule = "map",
-        n_folds: int = 5,
-        scoring: Scoring = "log_loss",
-        n_jobs: int | None = None,
-        backend: str | None = None,
-        random_state: int | None = 0,
-    ) -> None:
-        super().__init__(
-            nu=nu,
-            kappa=kappa,
-            link=link,
-            rule=rule,
-            n_folds=n_folds,
-            scoring=scoring,
-            n_jobs=n_jobs,
-            backend=backend,
-            random_state=random_state,
-        )
+        return Parameters(vector, slots, common, own)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from time import perf_counter
@@ -14,10 +14,15 @@ import polars as pl
 from scipy.stats import t as student
 
 from isplitlbi.data.comparisons import Comparisons
-from isplitlbi.errors import InvalidVotes
-from isplitlbi.estimators import LBI, LEARNERS, AlphaCut, MarginMLE, PerUser
-from isplitlbi.estimators.base import MarginClassifier, VoteClassifier, check_choice
+from isplitlbi.data.splits import split_within_user
+from isplitlbi.errors import InvalidSetting, InvalidVotes
+from isplitlbi.estimators.alpha_cut import LEARNERS, AlphaCut
+from isplitlbi.estimators.base import VoteEstimator
+from isplitlbi.estimators.inputs import check_choice
 from isplitlbi.estimators.isplitlbi import ISplitLBI
+from isplitlbi.estimators.lbi import LBI
+from isplitlbi.estimators.margin_mle import MarginMLE
+from isplitlbi.estimators.per_user import PerUser
 from isplitlbi.model.metrics import (
     confusion,
     log_loss,
@@ -47,7 +52,7 @@ METRICS = (
 STATISTICS = ("min", "median", "max", "std")
 
 
-class Setting(NamedTuple):
+class MethodSettings(NamedTuple):
     """What a method is told about the evaluation."""
 
     rule: Rule
@@ -62,30 +67,34 @@ NUS, KAPPAS = (0.1, 0.3, 1.0), (10.0, 30.0, 100.0)
 LINKS = {"uniform": "uniform", "bt": "logistic", "tm": "probit"}
 
 
-def _margin_mle(link: str, setting: Setting) -> MarginMLE:
-    return MarginMLE(link, rule=setting.rule)
+def _margin_mle(link: str, told: MethodSettings) -> MarginMLE:
+    return MarginMLE(link, rule=told.rule)
 
 
-def _isplitlbi(setting: Setting) -> ISplitLBI:
-    rule, scoring, n_jobs, seed = setting
+def _isplitlbi(told: MethodSettings) -> ISplitLBI:
+    rule, scoring, n_jobs, seed = told
     return ISplitLBI(
-        nu=NUS, kappa=KAPPAS, rule=rule, scoring=scoring, n_jobs=n_jobs, random_state=seed
-    )
+        nu=NUS, kappa=KAPPAS, rule=rule, scoring=scoring, n_jobs=n_jobs, random_state=seed,
+        with_tests=False,
+    )  # fmt: skip
 
 
-def _lbi(setting: Setting) -> LBI:
-    rule, scoring, n_jobs, seed = setting
-    return LBI(kappa=KAPPAS, rule=rule, scoring=scoring, n_jobs=n_jobs, random_state=seed)
+def _lbi(told: MethodSettings) -> LBI:
+    rule, scoring, n_jobs, seed = told
+    return LBI(
+        kappa=KAPPAS, rule=rule, scoring=scoring, n_jobs=n_jobs, random_state=seed,
+        with_tests=False,
+    )  # fmt: skip
 
 
-def _alpha_cut(learner: str, setting: Setting) -> AlphaCut:
-    return AlphaCut(learner, n_jobs=setting.n_jobs, random_state=setting.seed)
+def _alpha_cut(learner: str, told: MethodSettings) -> AlphaCut:
+    return AlphaCut(learner, n_jobs=told.n_jobs, random_state=told.seed)
 
 
-METHODS: dict[str, Callable[[Setting], VoteClassifier]] = {
+METHODS: dict[str, Callable[[MethodSettings], VoteEstimator]] = {
     "isplitlbi": _isplitlbi,
     "lbi": _lbi,
-    "per-user": lambda setting: PerUser(rule=setting.rule, random_state=setting.seed),
+    "per-user": lambda told: PerUser(rule=told.rule, random_state=told.seed),
     **{f"margin-mle-{name}": partial(_margin_mle, link) for name, link in LINKS.items()},
     **{f"alpha-cut-{learner}": partial(_alpha_cut, learner) for learner in LEARNERS},
 }
@@ -107,13 +116,13 @@ def methods_named(names: Iterable[str]) -> list[str]:
         if name not in FAMILIES and name not in METHODS:
             known = [*METHODS, *FAMILIES]
             near = difflib.get_close_matches(name, known, n=1, cutoff=0.0)[0]
-            raise ValueError(
+            raise InvalidSetting(
                 f"there is no method {name!r}; the nearest is {near!r}, and all are: "
                 f"{', '.join(known)}."
             )
         chosen |= dict.fromkeys(FAMILIES.get(name, (name,)))
     if not chosen:
-        raise ValueError("name at least one method.")
+        raise InvalidSetting("name at least one method.")
     return list(chosen)
 
 
@@ -206,37 +215,36 @@ class Evaluation:
             return f"{one} predicts {100 * self._mean(one):.1f} % of the held-out votes."
         other = COMMON if one == "isplitlbi" and COMMON in others else others[0]
         gain, p = self.compare(one, other)
-        if one != "isplitlbi":
-            opening = f"{one} predicts best"
-        elif other == COMMON:
-            opening = (
-                "Individual rankings help here"
-                if gain > 0 and p < SIGNIFICANT
-                else "Individual rankings do harm here"
-                if gain < 0 and p < SIGNIFICANT
-                else "Individual rankings make no sure difference here"
-            )
-        else:
-            opening = "iSplit LBI is ahead" if gain > 0 else "iSplit LBI is not ahead"
-        if np.isnan(p):
-            noise = "one repeat cannot tell that from noise"
-        else:
-            beyond = "beyond" if p < SIGNIFICANT else "within"
-            noise = (
-                f"{beyond} the noise of the {self.settings['repeats']} repeats "
-                f"(corrected paired t-test, {_probability(p)})"
-            )
         return (
-            f"{opening}: {one} predicts {100 * self._mean(one):.1f} % of the held-out votes, "
-            f"{other} {100 * self._mean(other):.1f} %; {100 * gain:+.1f} points, {noise}."
+            f"{_opening(one, other, gain, p)}: {one} predicts {100 * self._mean(one):.1f} % of the "
+            f"held-out votes, {other} {100 * self._mean(other):.1f} %; {100 * gain:+.1f} points, "
+            f"{_certainty(p, self.settings['repeats'])}."
         )
 
     def _mean(self, method: str) -> float:
         return float(np.mean(self.of(method, "micro_f1")))
 
 
-def _probability(p: float) -> str:
-    return "p < 0.0001" if p < 1e-4 else f"p = {p:.2g}"
+def _opening(one: str, other: str, gain: float, p: float) -> str:
+    """Say what follows from the gain of a method over another."""
+    if one != "isplitlbi":
+        return f"{one} predicts best"
+    if other != COMMON:
+        return "iSplit LBI is ahead" if gain > 0 else "iSplit LBI is not ahead"
+    if gain == 0 or not p < SIGNIFICANT:
+        return "Individual rankings make no sure difference here"
+    return f"Individual rankings {'help' if gain > 0 else 'do harm'} here"
+
+
+def _certainty(p: float, repeats: int) -> str:
+    """Say whether a difference can be told from noise."""
+    if np.isnan(p):
+        return "one repeat cannot tell that from noise"
+    probability = "p < 0.0001" if p < 1e-4 else f"p = {p:.2g}"
+    return (
+        f"{'beyond' if p < SIGNIFICANT else 'within'} the noise of the {repeats} repeats "
+        f"(corrected paired t-test, {probability})"
+    )
 
 
 def evaluate(
@@ -284,30 +292,15 @@ def evaluate(
     check_choice("rule", rule)
     check_choice("scoring", scoring, tuple(SCORINGS))
     if repeats < 1:
-        raise ValueError(f"repeats is {repeats}; it must be at least 1.")
+        raise InvalidSetting(f"repeats is {repeats}; it must be at least 1.")
     kept = _with_enough(votes, min_votes)
-    rows: list[dict[str, Any]] = []
-    said: dict[str, list[Floats]] = {}
-    happened, weights = [], []
-    for repeat in range(repeats):
-        training, held_out = kept.split_within_user(
-            test_share, np.random.default_rng([seed, repeat])
-        )
-        if not len(training) or not len(held_out):
-            raise InvalidVotes(f"{len(kept)} votes are too few to hold any out. Give more.")
-        happened.append(held_out.outcome)
-        weights.append(np.ones(len(held_out)) if held_out.weight is None else held_out.weight)
+    told = MethodSettings(rule, scoring, n_jobs, seed)
+    trials: list[_Trial] = []
+    for repeat, split in enumerate(_splits(kept, test_share, repeats, seed)):
         for name in names:
             if progress is not None:
-                progress(len(rows) / (repeats * len(names)), f"repeat {repeat + 1}, {name}")
-            model: Any = METHODS[name](Setting(rule, scoring, n_jobs, seed))
-            begun = perf_counter()
-            model.fit(training)
-            seconds = perf_counter() - begun
-            scores, probabilities = _score(model, held_out)
-            rows.append({"method": name, "repeat": repeat, **scores, "seconds": seconds})
-            if probabilities is not None:
-                said.setdefault(name, []).append(probabilities)
+                progress(len(trials) / (repeats * len(names)), f"repeat {repeat + 1}, {name}")
+            trials.append(_try(name, told, repeat, *split))
     if progress is not None:
         progress(1.0, "done")
     settings = {
@@ -323,15 +316,17 @@ def evaluate(
         "scoring": scoring,
         "seed": seed,
     }
-    pooled = {
-        name: reliability(
-            np.concatenate(happened), np.concatenate(parts), weight=np.concatenate(weights)
-        )
-        for name, parts in said.items()
-    }
-    order = sorted(rows, key=lambda row: names.index(row["method"]))  # stable: repeats in order
-    columns = {"method": pl.String, "repeat": pl.Int64, **dict.fromkeys(METRICS, pl.Float64)}
-    return Evaluation(settings, pl.DataFrame(order, schema=columns), pooled)
+    return Evaluation(settings, _table(trials, names), _reliabilities(trials))
+
+
+class _Trial(NamedTuple):
+    """A method on one of the splits."""
+
+    method: str
+    repeat: int
+    scores: dict[str, float | None]  # by METRICS
+    held_out: Comparisons
+    probabilities: Floats | None  # of left, tie and right, where the method has them
 
 
 def _with_enough(votes: Comparisons, min_votes: int) -> Comparisons:
@@ -343,11 +338,36 @@ def _with_enough(votes: Comparisons, min_votes: int) -> Comparisons:
     return votes if enough.all() else votes.subset(enough[votes.user])
 
 
+def _splits(
+    votes: Comparisons, test_share: float, repeats: int, seed: int
+) -> Iterator[tuple[Comparisons, Comparisons]]:
+    """Yield training and held-out votes; more repeats begin with the same ones."""
+    for repeat in range(repeats):
+        training, held_out = split_within_user(
+            votes, test_share, np.random.default_rng([seed, repeat])
+        )
+        if not len(training) or not len(held_out):
+            raise InvalidVotes(f"{len(votes)} votes are too few to hold any out. Give more.")
+        yield training, held_out
+
+
+def _try(
+    method: str, told: MethodSettings, repeat: int, training: Comparisons, held_out: Comparisons
+) -> _Trial:
+    """Fit a method, and score it on the held-out votes."""
+    model: Any = METHODS[method](told)
+    begun = perf_counter()
+    model.fit(training)
+    seconds = perf_counter() - begun
+    scores, probabilities = _score(model, held_out)
+    return _Trial(method, repeat, scores | {"seconds": seconds}, held_out, probabilities)
+
+
 def _score(model: Any, held_out: Comparisons) -> tuple[dict[str, float | None], Floats | None]:
     """Return all metrics on held-out votes, and the probabilities of left, tie and right."""
     table = confusion(held_out.outcome, model.predict(held_out), held_out.weight)
     by_threshold, loss, probabilities = table, None, None
-    if isinstance(model, MarginClassifier):
+    if hasattr(model, "predict_log_proba"):  # such a method can also decide by another rule
         log_probabilities = model.predict_log_proba(held_out)[:, ::-1]
         probabilities = np.exp(log_probabilities)
         loss = log_loss(held_out.outcome, log_probabilities, held_out.weight)
@@ -365,3 +385,28 @@ def _score(model: Any, held_out: Comparisons) -> tuple[dict[str, float | None], 
         }
     scores["paper_micro_f1"], scores["paper_macro_f1"] = paper_f1(by_threshold)
     return scores, probabilities
+
+
+def _table(trials: Sequence[_Trial], methods: Sequence[str]) -> pl.DataFrame:
+    """Return the scores, method after method."""
+    order = sorted(trials, key=lambda trial: methods.index(trial.method))  # stable: repeats too
+    rows = [{"method": trial.method, "repeat": trial.repeat, **trial.scores} for trial in order]
+    columns = {"method": pl.String, "repeat": pl.Int64, **dict.fromkeys(METRICS, pl.Float64)}
+    return pl.DataFrame(rows, schema=columns)
+
+
+def _reliabilities(trials: Sequence[_Trial]) -> dict[str, Floats]:
+    """Return the reliability of every method with probabilities, over all its held-out votes."""
+    with_some: dict[str, list[tuple[Comparisons, Floats]]] = {}
+    for trial in trials:
+        if trial.probabilities is not None:
+            with_some.setdefault(trial.method, []).append((trial.held_out, trial.probabilities))
+    found = {}
+    for method, parts in with_some.items():
+        outcome = np.concatenate([votes.outcome for votes, _ in parts])
+        probabilities = np.concatenate([said for _, said in parts])
+        weight = np.concatenate(
+            [np.ones(len(v)) if v.weight is None else v.weight for v, _ in parts]
+        )
+        found[method] = reliability(outcome, probabilities, weight=weight)
+    return found

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import NormalDist
 from typing import Literal, NamedTuple
 
@@ -17,7 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isplitlbi.data.comparisons import Comparisons
-from isplitlbi.typing import Floats
+from isplitlbi.errors import InvalidSetting
+from isplitlbi.typing import Floats, Indices, Mask, Places
 
 __all__ = [
     "MALICIOUS_KINDS",
@@ -62,7 +63,7 @@ class Truth:
     threshold: float
     deviations: Floats
     threshold_deviations: Floats
-    abnormal: NDArray[np.bool_]
+    abnormal: Mask
     kind: tuple[str, ...]
 
     def user_scores(self) -> Floats:
@@ -73,12 +74,19 @@ class Truth:
         """Return the tie threshold of each user, shape (n_users,)."""
         return self.threshold + self.threshold_deviations
 
+    def of_items(self, items: Indices) -> Truth:
+        """Return the truth about some of the items."""
+        return replace(self, scores=self.scores[items], deviations=self.deviations[:, items])
+
 
 class Study(NamedTuple):
     """Simulated votes, and the truth they were drawn from."""
 
     votes: Comparisons
     truth: Truth
+
+
+_ONE_ANSWER = {"always-left": 1, "always-tie": 0}
 
 
 class _Noise(NamedTuple):
@@ -92,6 +100,71 @@ _NOISES = {
     "normal": _Noise(lambda rng, size: rng.normal(size=size), NormalDist().inv_cdf(2 / 3)),
     "uniform": _Noise(lambda rng, size: rng.uniform(-1, 1, size=size), 1 / 3),
 }
+
+
+@dataclass(frozen=True)
+class _Design:
+    """The settings of `simulate`."""
+
+    n_users: int
+    n_items: int
+    votes_per_user: tuple[int, int]
+    score_sd: float
+    threshold: float
+    abnormal_share: float
+    deviation_sd: float
+    threshold_spread: float
+    malicious: Mapping[str, float]
+    noise: str
+
+    def check(self) -> None:
+        """Refuse what makes no sense."""
+        self._check_sizes()
+        self._check_spreads()
+        self._check_shares()
+        if self.noise not in _NOISES:
+            raise InvalidSetting(f"noise must be one of {', '.join(_NOISES)}, not {self.noise!r}.")
+
+    def _check_sizes(self) -> None:
+        if self.n_users < 1:
+            raise InvalidSetting(f"n_users must be at least 1, not {self.n_users}.")
+        if self.n_items < 2:
+            raise InvalidSetting(
+                f"n_items must be at least 2, since a vote compares two, not {self.n_items}."
+            )
+        low, high = self.votes_per_user
+        if not 1 <= low <= high:
+            raise InvalidSetting(
+                "votes_per_user must be two numbers, least and most, with 1 <= least <= most, "
+                f"not {self.votes_per_user}."
+            )
+
+    def _check_spreads(self) -> None:
+        for name in ("score_sd", "threshold", "deviation_sd"):
+            value = getattr(self, name)
+            if not 0 < value < math.inf:
+                raise InvalidSetting(f"{name} must be positive and finite, not {value}.")
+        if not 0 <= self.threshold_spread < 1:
+            raise InvalidSetting(
+                "threshold_spread must be at least 0 and below 1, so that every threshold stays "
+                f"positive, not {self.threshold_spread}."
+            )
+
+    def _check_shares(self) -> None:
+        unknown = [kind for kind in self.malicious if kind not in MALICIOUS_KINDS]
+        if unknown:
+            raise InvalidSetting(
+                f"malicious kind {unknown[0]!r} is not one of {', '.join(MALICIOUS_KINDS)}."
+            )
+        for name, share in {"abnormal_share": self.abnormal_share, **self.malicious}.items():
+            if not 0 <= share <= 1:
+                raise InvalidSetting(f"The share {name!r} must be between 0 and 1, not {share}.")
+        total = self.abnormal_share + sum(self.malicious.values())
+        if total > 1 + 1e-9:  # ten times 0.1 may exceed 1 by rounding
+            raise InvalidSetting(
+                "abnormal_share and the shares of the malicious must sum to at most 1, "
+                f"not {total:g}; lower one of them."
+            )
 
 
 def simulate(
@@ -146,11 +219,6 @@ def simulate(
     Study
         The votes and the truth. Ids are ``user-01``, ``item-01`` and so on, zero-padded.
 
-    Raises
-    ------
-    ValueError
-        If a parameter makes no sense.
-
     Examples
     --------
     >>> votes, truth = simulate(n_users=4, malicious={"reversed": 0.25}, random_state=0)
@@ -159,61 +227,18 @@ def simulate(
     >>> truth.user_scores().shape
     (4, 20)
     """
-    malicious = {} if malicious is None else malicious
-    _check_sizes(n_users, n_items, votes_per_user)
-    _check_spreads(score_sd, threshold, deviation_sd, threshold_spread)
-    _check_shares(abnormal_share, malicious)
-    if noise not in _NOISES:
-        raise ValueError(f"noise must be one of {', '.join(_NOISES)}, not {noise!r}.")
-
+    design = _Design(
+        n_users, n_items, votes_per_user, score_sd, threshold, abnormal_share, deviation_sd,
+        threshold_spread, {} if malicious is None else malicious, noise,
+    )  # fmt: skip
+    design.check()
     rng = np.random.default_rng(random_state)
-    scores = rng.normal(0, score_sd, n_items)
-    kind = _draw_kinds(rng, n_users, abnormal_share, malicious)
-
-    # Drawn for everybody, so that who is abnormal does not shift the numbers of the others.
-    taste = rng.normal(0, deviation_sd, (n_users, n_items))
-    taste_threshold = threshold * rng.uniform(-threshold_spread, threshold_spread, n_users)
-
-    deviations = np.zeros((n_users, n_items))
-    threshold_deviations = np.zeros(n_users)
-    different = kind == "different taste"
-    deviations[different] = taste[different]
-    threshold_deviations[different] = taste_threshold[different]
-    deviations[kind == "reversed"] = -2 * scores
-    deviations[kind == "random"] = -scores
-    threshold_deviations[kind == "random"] = _NOISES[noise].indifferent_threshold - threshold
-    one_answer = np.isin(kind, ("always-left", "always-tie"))
-    deviations[one_answer] = np.nan
-    threshold_deviations[one_answer] = np.nan
-
-    low, high = votes_per_user
-    user = np.repeat(np.arange(n_users), rng.integers(low, high, n_users, endpoint=True))
-    left = rng.integers(n_items, size=user.size)
-    right = (left + rng.integers(1, n_items, size=user.size)) % n_items
-    margin = scores[left] - scores[right] + deviations[user, left] - deviations[user, right]
-    own_threshold = threshold + threshold_deviations[user]
-    perceived = margin + _NOISES[noise].draw(rng, user.size)
-    outcome = np.zeros(user.size, dtype=np.int8)
-    outcome[perceived > own_threshold] = 1
-    outcome[perceived <= -own_threshold] = -1
-    outcome[(kind == "always-left")[user]] = 1
-    outcome[(kind == "always-tie")[user]] = 0
-
-    user_ids, item_ids = _ids("user", n_users), _ids("item", n_items)
-    votes = Comparisons.from_arrays(
-        user=user_ids[user], left=item_ids[left], right=item_ids[right], outcome=outcome
-    )
-    # The votes know only the items that occur in them; zero-padded ids sort as their numbers do.
-    seen = np.bincount(left, minlength=n_items) + np.bincount(right, minlength=n_items) > 0
-    truth = Truth(
-        scores=scores[seen],
-        threshold=float(threshold),
-        deviations=deviations[:, seen],
-        threshold_deviations=threshold_deviations,
-        abnormal=kind != "consensus",
-        kind=tuple(kind.tolist()),
-    )
-    return Study(votes, truth)
+    truth = _draw_truth(design, rng)
+    user, left, right = _draw_pairs(design, rng)
+    outcome = _draw_outcomes(truth, user, left, right, _NOISES[noise].draw(rng, len(user)))
+    users, items = _ids("user", n_users), _ids("item", n_items)
+    votes = Comparisons.from_arrays(users[user], items[left], items[right], outcome)
+    return Study(votes, truth.of_items(np.union1d(left, right)))
 
 
 def paper_study(random_state: RandomState) -> Study:
@@ -312,6 +337,65 @@ def malicious_study(kind: str, random_state: RandomState) -> Study:
     )
 
 
+def _draw_truth(design: _Design, rng: np.random.Generator) -> Truth:
+    """Draw the consensus, and who deviates from it by what."""
+    shape = (design.n_users, design.n_items)
+    scores = rng.normal(0, design.score_sd, design.n_items)
+    kind = _draw_kinds(rng, design.n_users, design.abnormal_share, design.malicious)
+
+    # Drawn for everybody, so that who is abnormal does not shift the numbers of the others.
+    taste = rng.normal(0, design.deviation_sd, shape)
+    spread = design.threshold_spread
+    taste_threshold = design.threshold * rng.uniform(-spread, spread, design.n_users)
+
+    deviations = np.zeros(shape)
+    threshold_deviations = np.zeros(design.n_users)
+    different, random = kind == "different taste", kind == "random"
+    deviations[different] = taste[different]
+    threshold_deviations[different] = taste_threshold[different]
+    deviations[kind == "reversed"] = -2 * scores
+    deviations[random] = -scores
+    indifferent = _NOISES[design.noise].indifferent_threshold
+    threshold_deviations[random] = indifferent - design.threshold
+    one_answer = np.isin(kind, list(_ONE_ANSWER))
+    deviations[one_answer] = np.nan
+    threshold_deviations[one_answer] = np.nan
+    return Truth(
+        scores=scores,
+        threshold=float(design.threshold),
+        deviations=deviations,
+        threshold_deviations=threshold_deviations,
+        abnormal=kind != "consensus",
+        kind=tuple(kind.tolist()),
+    )
+
+
+def _draw_pairs(design: _Design, rng: np.random.Generator) -> tuple[Places, Places, Places]:
+    """Draw who compares what: users, left and right items."""
+    low, high = design.votes_per_user
+    n_votes = rng.integers(low, high, design.n_users, endpoint=True)
+    user = np.repeat(np.arange(design.n_users), n_votes)
+    left = rng.integers(design.n_items, size=user.size)
+    right = (left + rng.integers(1, design.n_items, size=user.size)) % design.n_items
+    return user, left, right
+
+
+def _draw_outcomes(
+    truth: Truth, user: Places, left: Places, right: Places, noise: Floats
+) -> NDArray[np.int8]:
+    """Let users answer."""
+    scores, deviations = truth.scores, truth.deviations
+    margin = scores[left] - scores[right] + deviations[user, left] - deviations[user, right]
+    threshold = truth.user_thresholds()[user]
+    perceived = margin + noise
+    outcome = np.zeros(user.size, dtype=np.int8)
+    outcome[perceived > threshold] = 1
+    outcome[perceived <= -threshold] = -1
+    for kind, answer in _ONE_ANSWER.items():
+        outcome[(np.array(truth.kind) == kind)[user]] = answer
+    return outcome
+
+
 def _draw_kinds(
     rng: np.random.Generator, n_users: int, abnormal_share: float, malicious: Mapping[str, float]
 ) -> NDArray[np.str_]:
@@ -334,47 +418,3 @@ def _ids(prefix: str, count: int) -> NDArray[np.str_]:
     """Return ids numbered from 1, with enough zeros that they sort as the numbers do."""
     digits = max(2, len(str(count)))
     return np.array([f"{prefix}-{number:0{digits}d}" for number in range(1, count + 1)])
-
-
-def _check_sizes(n_users: int, n_items: int, votes_per_user: tuple[int, int]) -> None:
-    if n_users < 1:
-        raise ValueError(f"n_users must be at least 1, not {n_users}.")
-    if n_items < 2:
-        raise ValueError(f"n_items must be at least 2, since a vote compares two, not {n_items}.")
-    low, high = votes_per_user
-    if not 1 <= low <= high:
-        raise ValueError(
-            "votes_per_user must be two numbers, least and most, with 1 <= least <= most, "
-            f"not {votes_per_user}."
-        )
-
-
-def _check_spreads(
-    score_sd: float, threshold: float, deviation_sd: float, threshold_spread: float
-) -> None:
-    positive = {"score_sd": score_sd, "threshold": threshold, "deviation_sd": deviation_sd}
-    for name, value in positive.items():
-        if not 0 < value < math.inf:
-            raise ValueError(f"{name} must be positive and finite, not {value}.")
-    if not 0 <= threshold_spread < 1:
-        raise ValueError(
-            "threshold_spread must be at least 0 and below 1, so that every threshold stays "
-            f"positive, not {threshold_spread}."
-        )
-
-
-def _check_shares(abnormal_share: float, malicious: Mapping[str, float]) -> None:
-    unknown = [kind for kind in malicious if kind not in MALICIOUS_KINDS]
-    if unknown:
-        raise ValueError(
-            f"malicious kind {unknown[0]!r} is not one of {', '.join(MALICIOUS_KINDS)}."
-        )
-    for name, share in {"abnormal_share": abnormal_share, **malicious}.items():
-        if not 0 <= share <= 1:
-            raise ValueError(f"The share {name!r} must be between 0 and 1, not {share}.")
-    total = abnormal_share + sum(malicious.values())
-    if total > 1 + 1e-9:  # ten times 0.1 may exceed 1 by rounding
-        raise ValueError(
-            "abnormal_share and the shares of the malicious must sum to at most 1, "
-            f"not {total:g}; lower one of them."
-        )

@@ -12,8 +12,9 @@ import numpy as np
 from scipy.cluster.hierarchy import leaves_list, linkage
 
 from isplitlbi.abnormal import KINDS
-from isplitlbi.data.comparisons import tally
-from isplitlbi.estimators.isplitlbi import ISplitLBI
+from isplitlbi.data.layout import tally
+from isplitlbi.errors import InvalidSetting, InvalidVotes, MissingLibrary
+from isplitlbi.estimators import ScoreEstimator
 from isplitlbi.selection import Scoring
 from isplitlbi.typing import Floats
 
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 __all__ = [
-    "KIND_COLOURS",
     "comparison_graph",
     "consensus_ladder",
     "cross_validation",
@@ -33,30 +33,24 @@ __all__ = [
 
 
 INK, PALE, BAND = "#2f3640", "#b4bdc9", "#eef1f5"
-# Told apart by people with any kind of sight, and in print; the same in the report.
-KIND_COLOURS = dict(
-    zip(
-        KINDS,
-        ("#a50026", "#d9762b", "#b8860b", "#7b3294", "#c288c9", "#1b7837", "#74a57f", "#2166ac"),
-        strict=True,
-    )
-)
 MOST_LABELS = 40
 
 
-def path(model: ISplitLBI, axes: Axes | None = None) -> Axes:
+def path(model: ScoreEstimator, axes: Axes | None = None) -> Axes:
     """Draw every user's distance to the consensus along the path.
 
     Abnormal users are coloured by kind, a circle marks where a user leaves the consensus, and a
     line the time chosen.
     """
-    axes = _axes(axes, (8, 4.2))
-    along, found = model.path_, model.abnormality()
+    along, found = model.path_, model.abnormality_
+    if along is None or model.time_ is None:
+        raise InvalidSetting(f"this model has no path: it is a {type(model).__name__}.")
     if len(along.times) < 2:
-        raise ValueError("this model keeps a single time of its path: too large to be drawn.")
+        raise InvalidSetting("this model keeps a single time of its path: too large to be drawn.")
+    axes = _axes(axes, (8, 4.2))
     distance = np.array([along.at(time).distance_to_consensus() for time in along.times])
     for user in np.argsort(found.flagged, kind="stable"):
-        colour = KIND_COLOURS.get(found.kind[user], PALE)
+        colour = _colour(found.kind[user])
         axes.plot(along.times, distance[:, user], color=colour, lw=1.2, zorder=2 + bool(colour))
         entry = model.entry_times_[user]
         if along.times[0] <= entry <= along.times[-1]:
@@ -71,11 +65,12 @@ def path(model: ISplitLBI, axes: Axes | None = None) -> Axes:
 
 
 def cross_validation(
-    model: ISplitLBI, scoring: Scoring = "log_loss", axes: Axes | None = None
+    model: ScoreEstimator, scoring: Scoring = "log_loss", axes: Axes | None = None
 ) -> Axes:
     """Draw the held-out scores along the path, with their standard error over the folds."""
     if model.selection_ is None:
-        raise ValueError("this model has no cross-validation: its time was given.")
+        why = "it has no path" if model.path_ is None else "its time was given"
+        raise InvalidSetting(f"this model has no cross-validation: {why}.")
     axes, curves = _axes(axes, (6, 3.6)), model.selection_.chosen
     names = {"dense": "with every deviation", "sparse": "only of those who left"}
     for estimate, colour in (("dense", "#2166ac"), ("sparse", "#d9762b")):
@@ -85,14 +80,14 @@ def cross_validation(
         axes.fill_between(
             curves.times, mean - spread, mean + spread, color=colour, alpha=0.15, lw=0
         )
-    axes.axvline(model.time_, color=INK, lw=1, ls=(0, (4, 3)))
+    axes.axvline(model.selection_.time, color=INK, lw=1, ls=(0, (4, 3)))
     axes.set(ylabel=f"held-out {scoring.replace('_f1', '-F1').replace('_', '-')}")
     _log_of_time(axes)
     axes.legend(frameon=False)
     return axes
 
 
-def consensus_ladder(model: ISplitLBI, axes: Axes | None = None) -> Axes:
+def consensus_ladder(model: ScoreEstimator, axes: Axes | None = None) -> Axes:
     """Draw the consensus scores, best on top: tiers as bands, intervals by drawing users anew.
 
     The bar at the bottom is as long as the threshold: items that are no further apart tie.
@@ -121,11 +116,11 @@ def consensus_ladder(model: ISplitLBI, axes: Axes | None = None) -> Axes:
     return axes
 
 
-def user_against_consensus(model: ISplitLBI, user: Any, axes: Axes | None = None) -> Axes:
+def user_against_consensus(model: ScoreEstimator, user: Any, axes: Axes | None = None) -> Axes:
     """Draw one user's ranking beside the consensus; items the user never compared are grey."""
-    index = model._user_index(user)
+    index = model.user_index(user)
     if index < 0:
-        raise ValueError(f"user {user!r} is not in this model.")
+        raise InvalidVotes(f"user {user!r} is not in this model.")
     items, own, common = model.items_, model.scores(user), model.scores()
     compared = model.parameters_.compared_by(index)
     axes = _axes(axes, (5, min(2.0 + 0.18 * len(items), 12.0)))
@@ -147,15 +142,13 @@ def user_against_consensus(model: ISplitLBI, user: Any, axes: Axes | None = None
     return axes
 
 
-def deviations(model: ISplitLBI, axes: Axes | None = None, order: bool = True) -> Axes:
+def deviations(model: ScoreEstimator, axes: Axes | None = None, order: bool = True) -> Axes:
     """Draw the deviations of users (columns) by item (rows), alike ones side by side.
 
     Items are ordered by the consensus, users by their deviations; white is the consensus.
     """
-    slots = model.parameters_.slots
-    table = np.zeros((len(model.users_), len(model.items_) + 1))
-    table[slots.owner, slots.coordinate] = model.parameters_.deviation
-    table = table[:, :-1][:, np.argsort(-model.consensus_, kind="stable")]
+    table = model.parameters_.table()[:, model.parameters_.vector.scores]
+    table = table[:, np.argsort(-model.consensus_, kind="stable")]
     if order and len(table) > 2:
         table = table[leaves_list(linkage(table, "average", optimal_ordering=len(table) <= 500))]
     axes = _axes(axes, (8, 4.5))
@@ -170,14 +163,14 @@ def deviations(model: ISplitLBI, axes: Axes | None = None, order: bool = True) -
     return axes
 
 
-def distances(model: ISplitLBI, axes: Axes | None = None, share: float | None = None) -> Axes:
+def distances(model: ScoreEstimator, axes: Axes | None = None, share: float | None = None) -> Axes:
     """Draw every user's distance to the consensus, the abnormal ones coloured by kind.
 
     With a share, only the first and the last to leave, as many as that share of the users.
     """
     axes = _axes(axes, (8, 3))
-    distance, found = model.distance_to_consensus(), model.abnormality()
-    voted = model.votes_.votes_per_user > 0
+    distance, found = model.distance_to_consensus(), model.abnormality_
+    voted = model.summary_.votes_per_user > 0
     order = np.lexsort((-distance, model.entry_times_))
     order = order[voted[order]]
     if share is None:
@@ -190,29 +183,27 @@ def distances(model: ISplitLBI, axes: Axes | None = None, share: float | None = 
         for x, name in ((0.25, f"first {percent} to leave"), (0.75, f"last {percent}")):
             axes.text(x, 0.97, name, transform=axes.transAxes, ha="center",
                       va="top", size=9)  # fmt: skip
-    colours = [KIND_COLOURS.get(found.kind[user], PALE) for user in shown]
+    colours = [_colour(found.kind[user]) for user in shown]
     axes.bar(np.arange(len(shown)), distance[shown], color=colours, width=0.85)
     _legend_of_kinds(axes, [found.kind[user] for user in shown])
     axes.set(xlabel="user", ylabel="distance to the consensus", xticks=[])
     return axes
 
 
-def comparison_graph(model: ISplitLBI, axes: Axes | None = None) -> Axes:
+def comparison_graph(model: ScoreEstimator, axes: Axes | None = None) -> Axes:
     """Draw who was compared with whom: items on a circle in the order of the consensus.
 
     A line is as strong as votes are many; an item is as large as its votes.
     """
-    axes, votes = _axes(axes, (6, 6)), model.votes_
-    n_items = votes.n_items
-    pairs, counts = tally(votes.left, votes.right, votes.outcome, None, n_items)
-    amount = np.sum(counts, axis=0)
+    axes, n_items = _axes(axes, (6, 6)), len(model.items_)
+    found = tally(model.votes(), weighted=False)
+    first, second, amount = found.first, found.second, found.amount
     order = np.argsort(-model.consensus_, kind="stable")
     angle = np.empty(n_items)
     angle[order] = np.pi / 2 - 2 * np.pi * np.arange(n_items) / n_items
     x, y = np.cos(angle), np.sin(angle)
     from matplotlib.collections import LineCollection
 
-    first, second = np.divmod(pairs, n_items)
     lines = np.stack(
         [np.column_stack([x[first], y[first]]), np.column_stack([x[second], y[second]])], 1
     )
@@ -242,7 +233,7 @@ def _axes(axes: Axes | None, size: tuple[float, float]) -> Axes:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
     except ImportError:
-        raise ImportError(
+        raise MissingLibrary(
             "figures need matplotlib; install it with: pip install 'isplitlbi[plots]'"
         ) from None
     figure = Figure(figsize=size, layout="constrained", dpi=150)
@@ -250,6 +241,10 @@ def _axes(axes: Axes | None, size: tuple[float, float]) -> Axes:
     axes = figure.subplots()
     axes.spines[["top", "right"]].set_visible(False)
     return axes
+
+
+def _colour(kind: str) -> str:
+    return KINDS[kind].colour if kind else PALE
 
 
 def _log_of_time(axes: Axes) -> None:
@@ -292,7 +287,7 @@ def _legend_of_kinds(axes: Axes, kinds: list[str]) -> None:
     from matplotlib.lines import Line2D
 
     present = [kind for kind in KINDS if kind in kinds]
-    marks = [Line2D([], [], color=KIND_COLOURS[kind], lw=3) for kind in present]
+    marks = [Line2D([], [], color=_colour(kind), lw=3) for kind in present]
     if "" in kinds:
         present, marks = [*present, "not abnormal"], [*marks, Line2D([], [], color=PALE, lw=3)]
     counts = [sum(kind == (name if name in KINDS else "") for kind in kinds) for name in present]

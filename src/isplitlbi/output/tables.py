@@ -6,14 +6,40 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from isplitlbi.abnormal import Effect
-from isplitlbi.estimators.isplitlbi import ISplitLBI
+from isplitlbi.data.outcomes import WINNERS
+from isplitlbi.estimators import ScoreEstimator
+from isplitlbi.selection import SCORINGS
 
-WINNERS = {1: "left", 0: "tie", -1: "right"}
+
+def main_figures(model: ScoreEstimator) -> dict[str, Any]:
+    """Return the main figures of a fitted model: one number for each, by name."""
+    votes = model.summary_
+    found: dict[str, Any] = {
+        "votes": votes.n_votes,
+        "users": len(votes.users),
+        "items": len(votes.items),
+        "ties": votes.tie_share,
+        "threshold": model.threshold_,
+        "left_consensus": len(model.left_consensus_),
+    }
+    if hasattr(model, "abnormal_users_"):
+        found["abnormal_users"] = len(model.abnormal_users_)
+    if model.path_ is not None:
+        found["steps"] = model.path_.n_steps
+    if model.selection_ is not None:
+        curves = model.selection_.chosen
+        best = int(np.argmin(np.abs(curves.times - model.selection_.time)))
+        found["held_out"] = {
+            scoring: float(curves.mean(scoring)[best])  # type: ignore[arg-type]
+            for scoring in SCORINGS
+        }
+    return found
 
 
-def ranking_table(model: ISplitLBI, user: Any = None) -> pl.DataFrame:
+def ranking_table(model: ScoreEstimator, user: Any = None) -> pl.DataFrame:
     """Return tier, item and score, best first; for a user also whether the item was compared."""
     ranking = model.ranking(user)
     columns = {"tier": ranking.tier, "item": ranking.items, "score": ranking.scores}
@@ -22,14 +48,19 @@ def ranking_table(model: ISplitLBI, user: Any = None) -> pl.DataFrame:
     return pl.DataFrame(columns)
 
 
-def users_table(model: ISplitLBI, fdr: float | None = None) -> pl.DataFrame:
+def users_table(model: ScoreEstimator, fdr: float | None = None) -> pl.DataFrame:
     """Return every user in order of entry: who left the consensus first stands first.
 
     Who never left has no entry time and no rank; among those, the furthest from the consensus
     stands first. Kind and explanation are those of abnormal users; where a user has too few votes
-    to be called abnormal, the explanation says how many it would take.
+    to be called abnormal, the explanation says how many it would take. Where users were not tested,
+    all that comes from the tests is empty.
+
+    Parameters
+    ----------
+    fdr
+        False discovery rate, where it is not to be the model's own; users are tested at it.
     """
-    found = model.abnormality(fdr)
     entry, distance = model.entry_times_, model.distance_to_consensus()
     order = np.lexsort([-distance, entry])
     left = np.isfinite(entry[order])
@@ -37,21 +68,33 @@ def users_table(model: ISplitLBI, fdr: float | None = None) -> pl.DataFrame:
     return pl.DataFrame(
         {
             "user": model.users_[order],
-            "votes": model.overview_.votes_per_user[order],
+            "votes": model.summary_.votes_per_user[order],
             "entry_time": pl.Series(entry[order]).set(pl.Series(~left), None),
             "entry_rank": pl.Series(rank).set(pl.Series(~left), None),
             "distance": distance[order],
-            "p_value": pl.Series(found.p_value[order]).fill_nan(None),
-            "q_value": pl.Series(found.q_value[order]).fill_nan(None),
-            "abnormal": found.flagged[order],
-            "kind": pl.Series([found.kind[user] or None for user in order], dtype=pl.String),
-            "quality": pl.Series(found.quality[order]).fill_nan(None),
-            "explanation": pl.Series(
-                [found.explanation[user] or _too_few(found.votes_needed[user]) for user in order],
-                dtype=pl.String,
-            ),
+            **_tests(model, fdr, order),
         }
     )
+
+
+def _tests(model: ScoreEstimator, fdr: float | None, order: NDArray[np.intp]) -> dict[str, Any]:
+    """Return what the tests say of users, in this order; nothing where there were none."""
+    if fdr is None and not hasattr(model, "abnormality_"):
+        columns = {"p_value": pl.Float64, "q_value": pl.Float64, "abnormal": pl.Boolean,
+                   "kind": pl.String, "quality": pl.Float64, "explanation": pl.String}  # fmt: skip
+        return {name: pl.Series([None] * len(order), dtype=t) for name, t in columns.items()}
+    found = model.abnormality_ if fdr is None else model.test_users(fdr)
+    return {
+        "p_value": pl.Series(found.p_value[order]).fill_nan(None),
+        "q_value": pl.Series(found.q_value[order]).fill_nan(None),
+        "abnormal": found.flagged[order],
+        "kind": pl.Series([found.kind[user] or None for user in order], dtype=pl.String),
+        "quality": pl.Series(found.quality[order]).fill_nan(None),
+        "explanation": pl.Series(
+            [found.explanation[user] or _too_few(found.votes_needed[user]) for user in order],
+            dtype=pl.String,
+        ),
+    }
 
 
 def _too_few(votes_needed: int) -> str | None:
@@ -60,7 +103,7 @@ def _too_few(votes_needed: int) -> str | None:
     return f"has too few votes to be called abnormal; it would take about {votes_needed}"
 
 
-def telling_votes_table(model: ISplitLBI, user: Any, most: int = 10) -> pl.DataFrame:
+def telling_votes_table(model: ScoreEstimator, user: Any, most: int = 10) -> pl.DataFrame:
     """Return the votes of a user that the consensus least expected, the least likely first."""
     rows = [
         {
@@ -92,7 +135,7 @@ def effect_table(effect: Effect) -> pl.DataFrame:
     )
 
 
-def predictions_table(model: ISplitLBI, pairs: pl.DataFrame) -> pl.DataFrame:
+def predictions_table(model: ScoreEstimator, pairs: pl.DataFrame) -> pl.DataFrame:
     """Return the likeliest outcome of every (user, left, right), and the three probabilities."""
     probabilities = model.predict_proba(pairs)
     words = [WINNERS[outcome] for outcome in model.predict(pairs).tolist()]
@@ -104,7 +147,7 @@ def predictions_table(model: ISplitLBI, pairs: pl.DataFrame) -> pl.DataFrame:
 
 
 def recommendations_table(
-    model: ISplitLBI, user: Any = None, *, same_as: Any = None, better_than: Any = None
+    model: ScoreEstimator, user: Any = None, *, same_as: Any = None, better_than: Any = None
 ) -> pl.DataFrame:
     """Return the items recommended in place of one, nearest first, and by how much they differ."""
     items = model.recommend(user, same_as=same_as, better_than=better_than)

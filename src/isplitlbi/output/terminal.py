@@ -18,12 +18,14 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
+    from isplitlbi.abnormal import Abnormality
     from isplitlbi.data.readers import Reading
-    from isplitlbi.diagnostics.check import Report
+    from isplitlbi.diagnostics.findings import Diagnosis
+    from isplitlbi.estimators.base import ScoreEstimator
     from isplitlbi.estimators.isplitlbi import ISplitLBI
     from isplitlbi.evaluation.protocol import Evaluation
-    from isplitlbi.evaluation.simulate import Truth
-    from isplitlbi.solvers import Progress
+    from isplitlbi.evaluation.simulate import Study, Truth
+    from isplitlbi.runtime.progress import Progress
 
 
 class Format(StrEnum):
@@ -91,33 +93,45 @@ def listen_to_remarks(quiet: bool) -> None:
     logging.getLogger("isplitlbi").setLevel(logging.ERROR if quiet else logging.WARNING)
 
 
-def print_report(reading: Reading, report: Report) -> None:
-    """Print what `check` found."""
-    console = standard_output()
-    console.print(f"{repr(reading.votes).split(': ')[1]} ({reading.preset}).", markup=False)
+def remark(sentence: str) -> None:
+    """Write a sentence to standard error, beside the results."""
+    print(sentence, file=sys.stderr)
+
+
+def print_notes(reading: Reading) -> None:
+    """Print what was noted while votes were read."""
     for note in reading.notes:
-        console.print(note, markup=False)
-    figures = report.summary
-    least, median, most = (figures[f"votes_per_user_{what}"] for what in ("min", "median", "max"))
-    console.print(f"Votes per user: {least:g} to {most:g}, half of them at most {median:g}.")
+        remark(str(note))
+
+
+def print_check(console: Console, reading: Reading, diagnosis: Diagnosis) -> None:
+    """Print what `check` found."""
     from rich.table import Table
     from rich.text import Text
 
+    from isplitlbi.data.summary import Summary
+
+    console.print(f"{Summary.of(reading.votes)} ({reading.preset}).", markup=False)
+    for note in reading.notes:
+        console.print(str(note), markup=False)
+    figures = diagnosis.summary
+    least, median, most = (figures[f"votes_per_user_{what}"] for what in ("min", "median", "max"))
+    console.print(f"Votes per user: {least:g} to {most:g}, half of them at most {median:g}.")
     findings = Table.grid(padding=(0, 2, 1, 0))
-    for finding in report.findings:
+    for finding in diagnosis.findings:
         severity = finding.severity.name.lower()
         findings.add_row(Text(severity, style="bold"), Text(printable(finding.sentence)))
     console.print()
     console.print(findings)
 
 
-def print_summary(console: Console, model: ISplitLBI, folder: Path, seconds: float) -> None:
+def print_fit(console: Console, model: ISplitLBI, folder: Path, seconds: float) -> None:
     """Print what a fit came to, and where to go on."""
-    console.print(f"Fitted in {seconds:.1f} s: {model.overview_}.", markup=False)
+    console.print(f"Fitted in {seconds:.1f} s: {model.summary_}.", markup=False)
     console.print(
         f"Stopped at t = {model.time_:.3g} of the path (nu {model.nu_:g}, kappa {model.kappa_:g}); "
-        f"{len(model.left_consensus_)} of {len(model.users_)} users have left the consensus by "
-        f"then, and {len(model.abnormal_users_)} are abnormal beyond chance.\n"
+        f"{len(model.left_consensus_)} of {len(model.users_)} users have left the consensus at "
+        f"that time, and {len(model.abnormal_users_)} are abnormal beyond chance.\n"
     )
     print_tiers(console, model, most=6)
     console.print(f"Written to {folder}. Go on with:", markup=False)
@@ -126,7 +140,7 @@ def print_summary(console: Console, model: ISplitLBI, folder: Path, seconds: flo
 
 
 def print_tiers(
-    console: Console, model: ISplitLBI, user: Any = None, most: int | None = None
+    console: Console, model: ScoreEstimator, user: Any = None, most: int | None = None
 ) -> None:
     """Print a ranking, at most so many tiers of it."""
     from rich.table import Table
@@ -153,13 +167,24 @@ def print_tiers(
     console.print(f"Two items tie when their scores differ by at most {ranking.threshold:.2f}.\n")
 
 
+def print_simulation(console: Console, study: Study, seed: int, n_held_out: int) -> None:
+    """Print what a simulated study consists of."""
+    from isplitlbi.data.summary import Summary
+
+    console.print(f"[bold]Simulated study[/], seed {seed}: {Summary.of(study.votes)}.")
+    console.print(
+        f"{int(study.truth.abnormal.sum())} users have a taste of their own; the others share one. "
+        f"{n_held_out:,} votes are held out.\n"
+    )
+
+
 def print_entries(console: Console, model: ISplitLBI, truth: Truth) -> None:
     """Print who is abnormal, beside the truth of a simulation."""
     table = _table("Abnormal users, in order of leaving the consensus")
     for name in ("user", "entry", "distance", "q", "kind", "quality", "truly"):
         table.add_column(name, justify="left" if name in ("user", "kind", "truly") else "right")
     index = {user: place for place, user in enumerate(model.users_.tolist())}
-    distance, found = model.distance_to_consensus(), model.abnormality()
+    distance, found = model.distance_to_consensus(), model.abnormality_
     for user in model.abnormal_users_:
         place = index[user]
         figures = (model.entry_times_[place], distance[place], found.q_value[place])
@@ -174,29 +199,17 @@ def print_entries(console: Console, model: ISplitLBI, truth: Truth) -> None:
     )
 
 
-def print_abnormal(console: Console, model: ISplitLBI, shown: pl.DataFrame, fdr: float) -> None:
-    """Print who is abnormal, in which way, and whether it matters."""
-    from rich.text import Text
-
-    from isplitlbi.abnormal import UNTRUSTWORTHY
-
-    found = model.abnormality(fdr)
-    n_users = int((model.overview_.votes_per_user > 0).sum())
+def print_abnormal(
+    console: Console, model: ScoreEstimator, found: Abnormality, shown: pl.DataFrame
+) -> None:
+    """Print which users are abnormal, in which way, and whether that changes the result."""
+    n_users = int((model.summary_.votes_per_user > 0).sum())
     console.print(
         f"{int(found.flagged.sum())} of {n_users} users do not vote like the consensus; "
-        f"{100 * fdr:g} % of them may be named by chance.\n"
+        f"{100 * found.fdr:g} % of them may be named by chance.\n"
     )
     if len(shown):
-        table = _table("In order of leaving the consensus")
-        for name in ("user", "votes", "q", "kind", "quality", "explanation"):
-            side = "right" if name in ("votes", "q", "quality") else "left"
-            table.add_column(name, justify=side, overflow="fold")  # type: ignore[arg-type]
-        for row in shown.iter_rows(named=True):
-            texts = (_shown(row[name]) for name in ("user", "votes", "q_value", "kind"))
-            quality = "-" if row["quality"] is None else f"{row['quality']:.2f}"
-            table.add_row(*map(Text, (*texts, quality, row["explanation"] or "")))
-        console.print(table)
-        console.print()
+        _print_users(console, shown)
     if few := int((found.votes_needed > 0).sum()):
         most = int(found.votes_needed.max())
         users = "user has" if few == 1 else "users have"
@@ -206,20 +219,41 @@ def print_abnormal(console: Console, model: ISplitLBI, shown: pl.DataFrame, fdr:
     if found.flagged.sum() == n_users:
         console.print("Nobody is left to make a consensus without them.")
     elif found.flagged.any():
-        if model.votes_at_hand_:
-            everybody = model.effect_of_leaving_out(fdr=fdr)
-            console.print(everybody.sentence())
-            some = model.effect_of_leaving_out(UNTRUSTWORTHY, fdr=fdr)
-            if 0 < len(some.left_out) < len(everybody.left_out):
-                sentence = some.sentence()
-                kinds = ", ".join(UNTRUSTWORTHY)
-                console.print(f"Only {kinds} ones left out: {sentence[0].lower()}{sentence[1:]}")
-        else:
-            console.print("What leaving them out would change: --effect reads the votes and tells.")
-        console.print(
-            "Abnormal is not bad: a taste of one's own, or a steady hand, is named too. "
-            "The kind and the quality tell them apart."
-        )
+        _print_effect(console, model, found.fdr)
+
+
+def _print_users(console: Console, shown: pl.DataFrame) -> None:
+    from rich.text import Text
+
+    table = _table("In order of leaving the consensus")
+    for name in ("user", "votes", "q", "kind", "quality", "explanation"):
+        side = "right" if name in ("votes", "q", "quality") else "left"
+        table.add_column(name, justify=side, overflow="fold")  # type: ignore[arg-type]
+    for row in shown.iter_rows(named=True):
+        texts = (_shown(row[name]) for name in ("user", "votes", "q_value", "kind"))
+        quality = "-" if row["quality"] is None else f"{row['quality']:.2f}"
+        table.add_row(*map(Text, (*texts, quality, row["explanation"] or "")))
+    console.print(table)
+    console.print()
+
+
+def _print_effect(console: Console, model: ScoreEstimator, fdr: float) -> None:
+    """Print what would change without the abnormal users, and without the untrustworthy ones."""
+    from isplitlbi.abnormal import UNTRUSTWORTHY
+
+    if model.has_votes():
+        everybody = model.effect_of_leaving_out(fdr=fdr)
+        console.print(everybody.sentence())
+        some = model.effect_of_leaving_out(UNTRUSTWORTHY, fdr=fdr)
+        if 0 < len(some.left_out) < len(everybody.left_out):
+            kinds, sentence = ", ".join(UNTRUSTWORTHY), some.sentence()
+            console.print(f"Only {kinds} ones left out: {sentence[0].lower()}{sentence[1:]}")
+    else:
+        console.print("What leaving them out would change: --effect reads the votes and tells.")
+    console.print(
+        "Abnormal is not bad: a taste of one's own, or a steady hand, is named too. "
+        "The kind and the quality tell them apart."
+    )
 
 
 def print_user(console: Console, table: pl.DataFrame, user: str) -> None:
@@ -255,45 +289,50 @@ def print_evaluation(console: Console, evaluation: Evaluation, with_reliability:
     """Print what `evaluate` found: the paper's tables, the rest of the figures, the verdict."""
     from isplitlbi.evaluation.protocol import METRICS, SIDES, STATISTICS
 
-    blocks: list[tuple[str, list[tuple[str, list[str]]]]] = [
-        ("F1 (standard)", [(metric, list(STATISTICS)) for metric in ("micro_f1", "macro_f1")]),
-        (
-            "Log-loss, the paper's own F1s, seconds",
-            [("log_loss", list(STATISTICS))] + [(metric, ["median"]) for metric in METRICS[-3:]],
-        ),
-        (
-            "Precision and recall by class, medians",
-            [(f"{what}_{side}", ["median"]) for what in ("precision", "recall") for side in SIDES],
-        ),
-    ]
-    for title, columns in blocks:
-        table = _table(title)
-        table.add_column("")
-        for metric, statistics in columns:
-            for statistic in statistics:
-                name = _SHORT.get(metric, metric.replace("_", "\n"))
-                table.add_column(f"{name}\n{statistic}", justify="right")
-        for method in evaluation.methods:
-            figures = [
-                evaluation.statistics(method, metric)[statistic]
-                for metric, statistics in columns
-                for statistic in statistics
-            ]
-            table.add_row(method, *map(_shown, figures))
+    every = list(STATISTICS)
+    sides = [f"{what}_{side}" for what in ("precision", "recall") for side in SIDES]
+    blocks: dict[str, list[tuple[str, list[str]]]] = {
+        "F1 (standard)": [("micro_f1", every), ("macro_f1", every)],
+        "Log-loss, the paper's own F1s, seconds": [
+            ("log_loss", every), *((metric, ["median"]) for metric in METRICS[-3:])
+        ],
+        "Precision and recall by class, medians": [(metric, ["median"]) for metric in sides],
+    }  # fmt: skip
+    for title, columns in blocks.items():
+        _print_metrics(console, evaluation, title, columns)
+    if with_reliability:
+        _print_reliability(console, evaluation)
+    console.print(evaluation.verdict(), markup=False)
+
+
+def _print_metrics(
+    console: Console, evaluation: Evaluation, title: str, columns: list[tuple[str, list[str]]]
+) -> None:
+    """Print a table with a row for each method, and a column for each statistic of each metric."""
+    pairs = [(metric, statistic) for metric, statistics in columns for statistic in statistics]
+    table = _table(title)
+    table.add_column("")
+    for metric, statistic in pairs:
+        name = _SHORT.get(metric, metric.replace("_", "\n"))
+        table.add_column(f"{name}\n{statistic}", justify="right")
+    for method in evaluation.methods:
+        figures = [evaluation.statistics(method, metric)[statistic] for metric, statistic in pairs]
+        table.add_row(method, *map(_shown, figures))
+    console.print(table)
+    console.print()
+
+
+def _print_reliability(console: Console, evaluation: Evaluation) -> None:
+    for method, bins in evaluation.reliability.items():
+        table = _table(f"Reliability of {method}")
+        for name in ("from", "to", "predictions", "mean predicted", "came true"):
+            table.add_column(name, justify="right")
+        for place, (count, predicted, happened) in enumerate(bins):
+            low, high = place / len(bins), (place + 1) / len(bins)
+            means = ("-" if count == 0 else f"{value:.3f}" for value in (predicted, happened))
+            table.add_row(f"{low:.1f}", f"{high:.1f}", f"{count:,.0f}", *means)
         console.print(table)
         console.print()
-    if with_reliability:
-        for method, bins in evaluation.reliability.items():
-            table = _table(f"Reliability of {method}")
-            for name in ("from", "to", "predictions", "mean predicted", "came true"):
-                table.add_column(name, justify="right")
-            for place, (count, predicted, happened) in enumerate(bins):
-                low, high = place / len(bins), (place + 1) / len(bins)
-                means = ("-" if count == 0 else f"{value:.3f}" for value in (predicted, happened))
-                table.add_row(f"{low:.1f}", f"{high:.1f}", f"{count:,.0f}", *means)
-            console.print(table)
-            console.print()
-    console.print(evaluation.verdict(), markup=False)
 
 
 _SHORT = {
@@ -339,10 +378,12 @@ def progress_bar(what: str, quiet: bool) -> Iterator[Callable[[float, str], None
 
 
 @contextmanager
-def fitting_bar(quiet: bool) -> Iterator[Callable[[Progress], None] | None]:
-    """Show such a bar for one fit."""
-    with progress_bar("Fitting", quiet) as tell:
+def model_bar(what: str, quiet: bool) -> Iterator[Callable[[Progress], None] | None]:
+    """Show such a bar while a model is fitted or its users are tested."""
+    with progress_bar(what, quiet) as tell:
         if tell is None:
             yield None
         else:
-            yield lambda progress: tell(progress.done, f"{progress.users_out} users out")
+            yield lambda progress: tell(
+                progress.done, progress.doing or f"{progress.users_out} users have left"
+            )

@@ -95,7 +95,7 @@ class Checkpoint:
         begun = monotonic()
         if not last and begun < self._due:
             return
-        memory, remembered = None, {}
+        memory, remembered = None, dict[str, Floats]()
         if state.memory is not None:
             memory, remembered = self.scheme.pack(state.memory)
         header = {

@@ -87,16 +87,7 @@ def follow(
         last = index + 1 == len(times)
         if checkpoint is not None and (last or walk.state.time < times[index + 1]):
             checkpoint.offer(walk.state, index + 1, snapshots.kept(), last=last)
-    return RegularizationPath(
-        layout.vector,
-        layout.slots,
-        times[: snapshots.taken],
-        **snapshots.all_taken(),
-        entry_times=walk.state.entry_times,
-        ending=walk.ending,
-        n_steps=walk.state.n_steps,
-        settings=settings.as_dict(),
-    )
+    return walk.path(snapshots)
 
 
 def _tell(reporter: Reporter | None, share: float, state: State) -> None:
@@ -123,8 +114,8 @@ class _Walk:
         self.ending = Ending.COMPLETE
         scheme = settings.scheme
         self._stepper = scheme.prepare(layout, settings.link, settings.dynamics, runtime)
-        self._runtime, self._slots = runtime, layout.slots
-        self._max_steps, self._last = scheme.max_steps, float(settings.times[-1])
+        self._runtime = runtime
+        self._layout, self._settings = layout, settings
 
     def resume(self, state: State) -> None:
         """Go on from a state."""
@@ -132,20 +123,33 @@ class _Walk:
 
     def to(self, time: float) -> State | None:
         """Return the state at that time, to be looked at; nothing if it is not reached."""
-        state = self.state
+        state, slots = self.state, self._layout.slots
         while state.time < time:
             self._before = replace(state)
             self.ending = self._step(time)
             if self.ending is not Ending.COMPLETE:
                 return None
-        return state if state.time == time else self._before.toward(state, time, self._slots)
+        return state if state.time == time else self._before.toward(state, time, slots)
+
+    def path(self, snapshots: _Snapshots) -> RegularizationPath:
+        """Return what was followed, as far as it was."""
+        return RegularizationPath(
+            self._layout.vector,
+            self._layout.slots,
+            self._settings.times[: snapshots.taken],
+            **snapshots.all_taken(),
+            entry_times=self.state.entry_times,
+            ending=self.ending,
+            n_steps=self.state.n_steps,
+            settings=self._settings.as_dict(),
+        )
 
     def _step(self, until: float) -> Ending:
         state = self.state
-        if state.n_steps >= self._max_steps:
+        if state.n_steps >= self._settings.scheme.max_steps:
             return Ending.STEP_LIMIT
         since, old_norm = state.time, state.dual_norm
-        self._stepper.step(state, until, self._last)
+        self._stepper.step(state, until, float(self._settings.times[-1]))
         state.n_steps += 1
         watched = (state.consensus, state.deviation, state.dual_norm)
         if self._runtime.any(not all(np.isfinite(values).all() for values in watched)):

@@ -1,6 +1,6 @@
 """The report: one HTML file that a person can open, send and present, without a network.
 
-`words` says what was found, for the page as it is read and printed; `study` is what the page's
+`content` says what was found, for the page as it is read and printed; `study` is what the page's
 script works on: everybody's ranking along the path. The page itself is in page.html, style.css and
 page.js. Ids come from strangers: the template escapes all it is given, the script only ever writes
 text, and the page's policy runs no script but its own.
@@ -16,7 +16,8 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from isplitlbi.estimators.isplitlbi import ISplitLBI
+from isplitlbi.errors import MissingLibrary
+from isplitlbi.estimators import ScoreEstimator
 from isplitlbi.files import written_whole
 from isplitlbi.output.report import content
 from isplitlbi.output.report.study import packed, study_of
@@ -30,7 +31,7 @@ _ESCAPES = {ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&"}
 
 
 def write_report(
-    model: ISplitLBI,
+    model: ScoreEstimator,
     file: str | Path,
     *,
     title: str = TITLE,
@@ -54,14 +55,14 @@ def write_report(
 
 
 def render(
-    model: ISplitLBI, title: str, progress: Callable[[float, str], None] | None = None
+    model: ScoreEstimator, title: str, progress: Callable[[float, str], None] | None = None
 ) -> str:
     """Return the page."""
     try:
         from jinja2 import Environment, PackageLoader, StrictUndefined
         from plotly.offline import get_plotlyjs
     except ImportError as missing:
-        raise ImportError(
+        raise MissingLibrary(
             f"the report needs {missing.name}; install it with: pip install 'isplitlbi[report]'"
         ) from None
     environment = Environment(

@@ -15,7 +15,7 @@ import isplitlbi
 from isplitlbi.abnormal import KINDS
 from isplitlbi.data.vocabulary import counted
 from isplitlbi.diagnostics.check import check
-from isplitlbi.estimators.isplitlbi import ISplitLBI
+from isplitlbi.estimators import ScoreEstimator
 from isplitlbi.output.tables import effect_table
 from isplitlbi.selection import SCORINGS
 
@@ -33,20 +33,21 @@ PAPER = (
 SCORE_NAMES = {"log_loss": "log-loss", "micro_f1": "micro-F1", "macro_f1": "macro-F1"}
 
 
-def tell(model: ISplitLBI, progress: Callable[[float, str], None]) -> dict[str, Any]:
+def tell(model: ScoreEstimator, progress: Callable[[float, str], None]) -> dict[str, Any]:
     """Return all that the template shows, by the names it uses."""
     progress(0.0, "testing users")
-    model.abnormality()
+    found = model.test_users(progress=lambda share: progress(0.3 * share, "testing users"))
     progress(0.3, "looking through the votes")
-    health = check(model.votes_)
+    health = check(model.votes())
     progress(0.4, "drawing other users")
     ladder = _ladder(model)
     progress(0.8, "leaving users out")
     effect = _effect(model)
     progress(0.9, "writing")
     scores = _scores(model)
-    kinds = Counter(model.abnormality().kind)
+    kinds = Counter(found.kind)
     return {
+        "estimator": type(model).__name__,
         "answer": _answer(model, scores),
         "health": {
             "votes_per_user": [
@@ -59,8 +60,8 @@ def tell(model: ISplitLBI, progress: Callable[[float, str], None]) -> dict[str, 
         "threshold": model.threshold_,
         "n_users": len(model.users_),
         "n_flagged": len(model.abnormal_users_),
-        "fdr": f"{100 * model.fdr:g} %",
-        "n_times": len(model.path_.times),
+        "fdr": f"{100 * found.fdr:g} %",
+        "n_times": 0 if model.path_ is None else len(model.path_.times),
         "kinds": [(kind, kinds[kind]) for kind in KINDS if kinds[kind]],
         "effect": effect,
         "scores": scores,
@@ -88,11 +89,11 @@ def shown_id(label: Any) -> Markup:
     return Markup("<bdi title='{}'>{}…</bdi>").format(text[:1000], text[:LONGEST_ID])
 
 
-def _answer(model: ISplitLBI, scores: list[dict[str, Any]]) -> list[Markup]:
+def _answer(model: ScoreEstimator, scores: list[dict[str, Any]]) -> list[Markup]:
     """Say what was asked and what came out, in three sentences."""
     from markupsafe import Markup
 
-    votes, tiers = model.votes_, model.ranking().tiers
+    votes, tiers = model.votes(), model.ranking().tiers
     n_voters = int(np.count_nonzero(votes.votes_per_user))
     asked = Markup(
         f"{counted(n_voters, 'user')} said in {counted(votes.n_votes, 'vote')} which of two "
@@ -105,7 +106,7 @@ def _answer(model: ISplitLBI, scores: list[dict[str, Any]]) -> list[Markup]:
         consensus = Markup(
             "Their consensus ranks the items in {} tiers, with {} on top and {} at the bottom."
         ).format(len(tiers), _enumerated(tiers[0]), _enumerated(tiers[-1]))
-    kinds = Counter(kind for kind in model.abnormality().kind if kind)
+    kinds = Counter(kind for kind in model.abnormality_.kind if kind)
     among = ", ".join(f"{kinds[kind]} {kind}" for kind in KINDS if kinds[kind])
     n_flagged = len(model.abnormal_users_)
     if n_flagged:
@@ -141,7 +142,7 @@ def _enumerated(items: Sequence[Any]) -> Markup:
     return Markup(", ").join(names[:-1]) + Markup(" and ") + names[-1]
 
 
-def _ladder(model: ISplitLBI) -> list[dict[str, Any]]:
+def _ladder(model: ScoreEstimator) -> list[dict[str, Any]]:
     """Return the consensus item by item; positions in per cent of the widest interval."""
     ranking, (low, high) = model.ranking(), model.consensus_intervals()
     order = np.argsort(-model.consensus_, kind="stable")
@@ -166,22 +167,22 @@ def _ladder(model: ISplitLBI) -> list[dict[str, Any]]:
     ]
 
 
-def _effect(model: ISplitLBI) -> dict[str, Any]:
+def _effect(model: ScoreEstimator) -> dict[str, Any]:
     """Return the consensus with and without the flagged users."""
-    flagged = model.abnormality().flagged
-    if not flagged[np.unique(model.votes_.user)].all():
+    flagged = model.abnormality_.flagged
+    if not flagged[np.unique(model.votes().user)].all():
         found = model.effect_of_leaving_out()
         rows = effect_table(found).to_dicts()
         return {"sentence": found.sentence(), "rows": rows if found.left_out else []}
     return {"sentence": "Nobody is left to make a consensus without them.", "rows": []}
 
 
-def _scores(model: ISplitLBI) -> list[dict[str, Any]]:
+def _scores(model: ScoreEstimator) -> list[dict[str, Any]]:
     """Return held-out scores of own rankings and of the consensus alone, each at its time."""
     if model.selection_ is None or model.entry_times_.min() <= model.selection_.chosen.times[0]:
         return []
     curves = model.selection_.chosen
-    at = int(np.argmin(np.abs(curves.times - model.time_)))
+    at = int(np.argmin(np.abs(curves.times - model.selection_.time)))
     rows = []
     for scoring, more_is_better in SCORINGS.items():
         own = curves.scores["dense"][scoring][:, at]
@@ -201,25 +202,35 @@ def _scores(model: ISplitLBI) -> list[dict[str, Any]]:
     return rows
 
 
-def _settings(model: ISplitLBI) -> list[tuple[str, str]]:
+def _settings(model: ScoreEstimator) -> list[tuple[str, str]]:
     """Return what one needs to get the same again."""
-    chosen = {"time": model.time_, "nu": model.nu_, "kappa": model.kappa_}
+    chosen = _chosen(model)
+    unimportant = ("times", "n_jobs", "snapshots", "backend", "random_state", "with_tests")
     given = {
         name: value
         for name, value in model.get_params().items()
-        if name not in (*chosen, "times", "n_jobs", "snapshots", "backend", "random_state")
+        if name not in (*chosen, *unimportant)
     }
-    along = model.path_.times
-    given["times"] = f"{along[0]:.3g} to {along[-1]:.3g}" + (
-        "" if model.times is None else ", given"
-    )
-    given |= {"link": model.link_.name, "solver": type(model._scheme()).__name__.lower()}
+    given["link"] = model.link_.name
+    if model.path_ is not None:
+        along, was_given = model.path_.times, model.get_params().get("times") is not None
+        given["times"] = f"{along[0]:.3g} to {along[-1]:.3g}" + (", given" if was_given else "")
+        given["solver"] = model.path_.settings["scheme"]
     return [
+        ("estimator", type(model).__name__),
         *((name, f"{value:.6g}") for name, value in chosen.items()),
         *((name, str(value)) for name, value in given.items()),
         ("seed", str(model.random_state)),
-        ("fingerprint of the votes", model.overview_.fingerprint),
+        ("fingerprint of the votes", model.summary_.fingerprint),
         ("isplitlbi", isplitlbi.__version__),
         ("Python", platform.python_version()),
         *((name, version(name)) for name in LIBRARIES),
     ]
+
+
+def _chosen(model: ScoreEstimator) -> dict[str, float]:
+    """Return the numbers that were chosen, by name."""
+    chosen, fitted = dict(model.fitted_.chosen), model.fitted_
+    if fitted.dynamics is not None and fitted.time is not None:
+        chosen |= {"time": fitted.time, "nu": fitted.dynamics.nu, "kappa": fitted.dynamics.kappa}
+    return chosen

@@ -65,7 +65,6 @@
 
   const path = await unpackAll(study.path);
   const telling = await unpackAll(study.telling);
-  const width = items.length + 1;
   const nDetailed = path.start.length - 1;
   const nSlots = path.coordinate.length;
   for (let place = nSlots; place < path.differences.length; place++) path.differences[place] += path.differences[place - nSlots];
@@ -85,12 +84,13 @@
     return own;
   }
 
-  const consensusAt = (position) => path.consensus.subarray(position * width, (position + 1) * width);
+  const consensusAt = (position) => path.consensus.subarray(position * path.width, (position + 1) * path.width);
+  const scoresOf = (own) => own.subarray(0, path.n_items);
 
-  /** Scores, the threshold last, and which items were compared. */
+  /** All that is a user's own, and which of it has a number of the user's own. */
   function ownAt(user, position) {
     const own = Float64Array.from(consensusAt(position));
-    const compared = new Uint8Array(width);
+    const compared = new Uint8Array(path.width);
     const added = deviation(user, position);
     for (let place = 0; place < added.length; place++) {
       const coordinate = path.coordinate[path.start[user] + place];
@@ -103,7 +103,7 @@
   function distance(user, position) {
     const added = deviation(user, position);
     let square = 0;
-    for (let place = 0; place < added.length - 1; place++) square += added[place] ** 2; // the last is the threshold
+    for (let place = 0; place < added.length; place++) if (path.coordinate[path.start[user] + place] < path.n_items) square += added[place] ** 2; // items only
     return Math.sqrt(square);
   }
 
@@ -112,7 +112,7 @@
     const order = Array.from(items.keys()).sort((a, b) => own[b] - own[a] || a - b);
     let [tier, best] = [0, Infinity];
     const tiers = order.map((item) => {
-      if (best - own[item] > own[width - 1]) [tier, best] = [tier + 1, own[item]];
+      if (best - own[item] > own[path.threshold]) [tier, best] = [tier + 1, own[item]];
       return tier;
     });
     return { order, tiers };
@@ -120,6 +120,7 @@
 
   // --- what is looked at now -----------------------------------------------------------------
 
+  const hasPath = find("time") !== null;
   const state = { position: path.chosen, user: 0, scoring: "log_loss" };
   const hasLeft = (user, time) => users.entry_time[user] !== null && users.entry_time[user] <= time;
 
@@ -252,6 +253,7 @@
   let drawing = null; // until the charts are there
 
   function drawPath() {
+    if (!hasPath) return;
     const present = [-1, ...kinds.keys()].filter((kind) => lined.some((user) => users.kind[user] === kind));
     const traces = [...bandTraces(), ...present.map(kindTrace), ...present.map(entryTrace), pickedTrace()];
     pickedPlace = traces.length - 1;
@@ -285,6 +287,7 @@
   // --- the slider ----------------------------------------------------------------------------
 
   function showTime() {
+    if (!hasPath) return;
     const time = path.times[state.position];
     const out = Array.from(users.user.keys()).filter((user) => hasLeft(user, time));
     const at = state.position === path.chosen ? ", the chosen time" : "";
@@ -411,7 +414,7 @@
     const { order, tiers } = ranked(own);
     const place = new Uint32Array(items.length);
     ranked(common).order.forEach((item, rank) => (place[item] = rank));
-    const scores = [...own.subarray(0, -1), ...common.subarray(0, -1)];
+    const scores = [...scoresOf(own), ...scoresOf(common)];
     const [least, most] = scores.reduce(([low, high], score) => [Math.min(low, score), Math.max(high, score)], [Infinity, -Infinity]);
     const at = (score) => (100 * (score - least)) / (most - least || 1);
     body.replaceChildren(
@@ -436,7 +439,7 @@
       }),
     );
     const time = state.position === path.chosen ? "at the chosen time" : `at t = ${Number(path.times[state.position].toPrecision(3))}`;
-    find("own-title").textContent = `Own ranking, ${time}`;
+    find("own-title").textContent = hasPath ? `Own ranking, ${time}` : "Own ranking";
   }
 
   function pick(user, scroll = false) {
@@ -544,8 +547,8 @@
     showOwnRanking();
   }
 
-  find("time").addEventListener("input", (event) => moveTo(Number(event.target.value)));
-  find("time-chosen").addEventListener("click", () => {
+  find("time")?.addEventListener("input", (event) => moveTo(Number(event.target.value)));
+  find("time-chosen")?.addEventListener("click", () => {
     moveTo(path.chosen);
     find("time").focus({ preventScroll: true }); // the button is off now
   });
@@ -594,7 +597,7 @@
   showAll();
   await loadCharts(); // last, because it takes a moment
   drawCharts();
-  find("path-chart").on("plotly_click", ({ points }) => {
+  find("path-chart")?.on("plotly_click", ({ points }) => {
     const user = points[0].customdata;
     if (Number.isInteger(user)) pick(user, true);
   });

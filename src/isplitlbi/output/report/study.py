@@ -6,6 +6,8 @@ users      in the order of `users_table`: who left the consensus first stands fi
 packed     an array as the base64 of its compressed bytes, little-endian, row after row
 kept       the times of the path at which everybody's deviation is in the file; the script is
            linear between them
+place      where a score or the threshold lies in a consensus; the scores come first, in the order
+           of the items
 """
 
 from __future__ import annotations
@@ -13,14 +15,13 @@ from __future__ import annotations
 import base64
 import zlib
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from isplitlbi.abnormal import KINDS, find_telling_votes
-from isplitlbi.estimators.isplitlbi import ISplitLBI
-from isplitlbi.output.plots import KIND_COLOURS
+from isplitlbi.estimators import ScoreEstimator
 from isplitlbi.output.tables import users_table
 from isplitlbi.path import spread_out
 from isplitlbi.selection import ESTIMATES, SCORINGS
@@ -41,14 +42,16 @@ def packed(raw: bytes) -> str:
     return base64.b64encode(zlib.compress(raw, 9)).decode("ascii")
 
 
-def study_of(model: ISplitLBI) -> dict[str, Any]:
+def study_of(model: ScoreEstimator) -> dict[str, Any]:
     """Return everything, ready for JSON."""
     table = users_table(model)
     places = {user: place for place, user in enumerate(model.users_.tolist())}
     order = np.array([places[user] for user in table["user"]], dtype=np.intp)
+    kinds, found = list(KINDS), model.parameters_
+    own_threshold = model.threshold_ + found.deviation[found.slots.threshold]
     return {
         "items": _exact(model.items_.tolist()),
-        "kinds": [{"name": kind, "colour": KIND_COLOURS[kind]} for kind in KINDS],
+        "kinds": [{"name": kind.name, "colour": kind.colour} for kind in KINDS.values()],
         "users": {
             **{
                 name: [_rounded(value) for value in table[name]]
@@ -58,8 +61,10 @@ def study_of(model: ISplitLBI) -> dict[str, Any]:
             "user": _exact(table["user"].to_list()),
             # Not rounded: the script compares it with the times of the path.
             "entry_time": table["entry_time"].to_list(),
-            "kind": [-1 if kind is None else KINDS.index(kind) for kind in table["kind"]],
-            "tie_share": [_rounded(share) for share in _tie_shares(model)[order].tolist()],
+            "kind": [-1 if kind is None else kinds.index(kind) for kind in table["kind"]],
+            "tie_share": [
+                _rounded(share) for share in _tie_share(model, own_threshold)[order].tolist()
+            ],
         },
         "consensus_tie_share": _rounded(_tie_share(model, np.array([model.threshold_]))[0]),
         "path": _path(model, order),
@@ -68,18 +73,35 @@ def study_of(model: ISplitLBI) -> dict[str, Any]:
     }
 
 
-def _path(model: ISplitLBI, order: NDArray[np.intp]) -> dict[str, Any]:
+class _Along(NamedTuple):
+    """Consensus and deviations at one time or at many."""
+
+    times: list[float]
+    chosen: int
+    consensus: Floats  # (n_times, width)
+    deviation: Floats  # (n_times, n_slots)
+
+    @classmethod
+    def of(cls, model: ScoreEstimator) -> _Along:
+        """Take the path, or all that there is where there is none."""
+        path, found = model.path_, model.parameters_
+        if path is None or model.time_ is None:
+            return cls([0.0], 0, found.consensus[None], found.deviation[None])
+        chosen = int(np.searchsorted(path.times, model.time_))
+        return cls(path.times.tolist(), chosen, path.consensus, path.deviation)
+
+
+def _path(model: ScoreEstimator, order: NDArray[np.intp]) -> dict[str, Any]:
     """Return the consensus at every time, and the users' deviations at some."""
-    along, slots = model.path_, model.path_.slots
-    n_slots = np.diff(slots.start)[order]
+    along, (vector, slots) = _Along.of(model), (model.parameters_.vector, model.parameters_.slots)
+    n_slots = slots.sizes[order]
     n_detailed = int(np.searchsorted(np.cumsum(n_slots), MOST_SLOTS, side="right"))
     order, n_slots = order[:n_detailed], n_slots[:n_detailed]
     start = np.concatenate([[0], np.cumsum(n_slots)])
     chosen_slots = np.repeat(slots.start[order] - start[:-1], n_slots) + np.arange(start[-1])
-    chosen = int(np.searchsorted(along.times, model.time_))
     n_times = len(along.times)
     n_kept = int(np.clip(MOST_VALUES // max(int(start[-1]), 1), FEWEST_KEPT, n_times))
-    kept = spread_out(n_times, n_kept, chosen)
+    kept = spread_out(n_times, n_kept, along.chosen)
     some = np.stack([along.deviation[time][chosen_slots] for time in kept])
     step = max(STEP, float(np.abs(some).max(initial=0.0)) / 30_000)
     # Differences from one time to the next are small, and compress well. One that does not fit into
@@ -87,22 +109,25 @@ def _path(model: ISplitLBI, order: NDArray[np.intp]) -> dict[str, Any]:
     in_steps = np.round(some / step).astype(np.int64)
     differences = np.diff(in_steps, axis=0, prepend=0).astype(np.int16)
     return {
-        "times": along.times.tolist(),
-        "chosen": chosen,
+        "times": along.times,
+        "chosen": along.chosen,
+        "width": vector.width,
+        "n_items": vector.n_items,
+        "threshold": vector.threshold,
         "consensus": _packed(along.consensus, "f8"),
         "start": _packed(start, "u4"),
         "coordinate": _packed(slots.coordinate[chosen_slots], "u4"),
-        "at_chosen": _packed(along.deviation[chosen][chosen_slots], "f4"),
+        "at_chosen": _packed(along.deviation[along.chosen][chosen_slots], "f4"),
         "kept": kept.tolist(),
         "step": step,
         "differences": _packed(differences, "i2"),
     }
 
 
-def _telling(model: ISplitLBI, order: NDArray[np.intp]) -> dict[str, Any]:
+def _telling(model: ScoreEstimator, order: NDArray[np.intp]) -> dict[str, Any]:
     # Votes of different weights are the same thing said again.
-    votes = replace(model.votes_, weight=None)
-    found = find_telling_votes(votes, model.link_, model.abnormality().consensus, MOST_TELLING)
+    votes = replace(model.votes(), weight=None)
+    found = find_telling_votes(votes, model.link_, model.abnormality_.consensus, MOST_TELLING)
     place = np.empty(len(order), dtype=np.intp)
     place[order] = np.arange(len(order))
     by_place = np.argsort(place[found.user], kind="stable")
@@ -116,11 +141,11 @@ def _telling(model: ISplitLBI, order: NDArray[np.intp]) -> dict[str, Any]:
     }
 
 
-def _curves(model: ISplitLBI) -> dict[str, Any] | None:
+def _curves(model: ScoreEstimator) -> dict[str, Any] | None:
     if model.selection_ is None:
         return None
     chosen = model.selection_.chosen
-    curves: dict[str, Any] = {"times": chosen.times.tolist(), "time": model.time_}
+    curves: dict[str, Any] = {"times": chosen.times.tolist(), "time": model.selection_.time}
     for scoring in SCORINGS:
         for estimate in ESTIMATES:
             mean = chosen.mean(scoring, estimate)  # type: ignore[arg-type]
@@ -130,14 +155,8 @@ def _curves(model: ISplitLBI) -> dict[str, Any] | None:
     return curves
 
 
-def _tie_shares(model: ISplitLBI) -> Floats:
-    """Return how often every user would call two equally good items a tie."""
-    slots = model.parameters_.slots
-    own = model.threshold_ + model.parameters_.deviation[slots.threshold]
-    return _tie_share(model, own)
-
-
-def _tie_share(model: ISplitLBI, threshold: Floats) -> Floats:
+def _tie_share(model: ScoreEstimator, threshold: Floats) -> Floats:
+    """Return how often somebody of such a threshold would call two equally good items a tie."""
     return np.exp(model.link_.log_probabilities(np.zeros(len(threshold)), threshold)[:, 1])
 
 

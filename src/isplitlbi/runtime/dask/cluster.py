@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.data.readers import Parts
-from isplitlbi.data.summary import Overview
+from isplitlbi.data.summary import Summary
 from isplitlbi.runtime.base import Job
 from isplitlbi.runtime.dask.client import refuse_unfit, workers_of
 from isplitlbi.runtime.dask.placement import Placement, remember_shards, remembered_shards
 from isplitlbi.runtime.dask.rounds import Costs, Failed, Rounds
 from isplitlbi.runtime.dask.shards import Whole
-from isplitlbi.runtime.dask.sources import VotesInMemory, VotesInParts
+from isplitlbi.runtime.dask.sources import VotesInMemory, VotesInParts, VoteSource
 from isplitlbi.runtime.progress import Reporter
 
 if TYPE_CHECKING:
@@ -59,12 +59,15 @@ class Cluster:
         self._n_shards = len(workers_of(client))
         if checkpoints is not None:
             self._n_shards = remembered_shards(checkpoints) or self._n_shards
-        in_parts = isinstance(votes, Parts)
-        source = VotesInParts(client, votes, again) if in_parts else VotesInMemory(client, votes)
+        source: VoteSource
+        if isinstance(votes, Parts):
+            source = VotesInParts(client, votes, again)
+        else:
+            source = VotesInMemory(client, votes)
         self._placement, self._rounds = Placement(client, source, self._n_shards), Rounds(client)
 
     @cached_property
-    def summary(self) -> Overview:
+    def summary(self) -> Summary:
         """What is known of all votes."""
         return self._placement.summary()
 

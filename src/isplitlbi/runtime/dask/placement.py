@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from isplitlbi.data.summary import Overview
+from isplitlbi.data.summary import Summary
 from isplitlbi.errors import InvalidVotes, UnreadableCheckpoint, WorkersLost
 from isplitlbi.files import written_whole
 from isplitlbi.runtime.base import Found
@@ -97,10 +97,10 @@ class Placement:
     def __len__(self) -> int:
         return len(self.bounds) - 1
 
-    def summary(self) -> Overview:
+    def summary(self) -> Summary:
         """Return what is known of all votes."""
         source, digests = self.source, [each.digest for each in self._counted]
-        return Overview(
+        return Summary(
             source.users, source.items, source.votes_per_user,
             sum(each.n_ties for each in self._counted),
             np.array(digests, dtype=np.uint64).sum(axis=0, dtype=np.uint64),

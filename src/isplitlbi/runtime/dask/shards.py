@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from isplitlbi import kernels
 from isplitlbi.data.comparisons import Comparisons
@@ -28,7 +29,7 @@ class Piece(NamedTuple):
     user: Integers
     left: Integers
     right: Integers
-    outcome: Integers
+    outcome: NDArray[np.int8]
     weight: Floats | None
     group: pl.Series | None  # what the user's groups are called
 

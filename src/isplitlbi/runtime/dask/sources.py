@@ -19,7 +19,8 @@ import numpy as np
 
 from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.data.layout import Layout
-from isplitlbi.data.readers import Described, Parts, Reading, described, read_part
+from isplitlbi.data.loading import Described
+from isplitlbi.data.readers import Parts, Reading, described, read_part
 from isplitlbi.data.vocabulary import Vocabulary
 from isplitlbi.errors import InvalidVotes
 from isplitlbi.runtime.dask.client import is_loss, nobody_answers, result_of

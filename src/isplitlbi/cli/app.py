@@ -1,0 +1,50 @@
+"""The application: all commands, in the order in which --help lists them."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+import isplitlbi
+from isplitlbi.cli import demo, models, votes
+
+app = typer.Typer(
+    name="isplitlbi",
+    help="From votes on pairs, with ties, to a consensus ranking, everyone's own, and the abnormal "
+    "users.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+COMMANDS = (
+    votes.check,
+    votes.fit,
+    votes.evaluate,
+    votes.simulate,
+    models.rank,
+    models.abnormal,
+    models.predict,
+    models.recommend,
+    models.report,
+    demo.demo,
+)
+for command in COMMANDS:
+    app.command()(command)
+
+
+def _show_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"isplitlbi {isplitlbi.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version."),
+    ] = False,
+) -> None:
+    """From votes on pairs to rankings with ties, one for everybody and one for each."""

@@ -1,0 +1,78 @@
+"""The settings of the library, spelled as options of the command line."""
+
+from __future__ import annotations
+
+import shlex
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from isplitlbi.errors import Setting
+
+# From the name of a setting in Python to the option that sets it.
+OPTIONS = {
+    # how votes are read
+    "format": "--input-format",
+    "preset": "--preset",
+    "user": "--user",
+    "left": "--left",
+    "right": "--right",
+    "winner": "--winner",
+    "weight": "--weight",
+    "group": "--group",
+    "labels": "--label",
+    "both_bad": "--both-bad",
+    "drop_invalid": "--drop-invalid",
+    # how a model is fitted
+    "nu": "--nu",
+    "kappa": "--kappa",
+    "link": "--link",
+    "rule": "--rule",
+    "scoring": "--scoring",
+    "n_folds": "--folds",
+    "time": "--time",
+    "n_jobs": "--threads",
+    "random_state": "--seed",
+    "client": "--scheduler",
+    "checkpoints": "--resume",
+    "checkpoint_every": "--checkpoint-seconds",
+    "resume": "--resume",
+    "force": "--force",
+    # what is asked of a model, and of an evaluation
+    "fdr": "--fdr",
+    "kinds": "--kind",
+    "same_as": "--same-as",
+    "better_than": "--better-than",
+    "title": "--title",
+    "methods": "--methods",
+    "repeats": "--repeats",
+    "test_share": "--test-share",
+    "min_votes": "--min-votes",
+    "seed": "--seed",
+}
+
+# Options that are there or not, and take no value.
+SWITCHES = ("--drop-invalid", "--resume", "--force")
+
+
+def as_option(setting: Setting) -> str:
+    """Spell a setting as it is typed, ready for a shell.
+
+    A setting that has no option is spelled as in Python.
+
+    >>> from isplitlbi.errors import Setting
+    >>> as_option(Setting("labels", {"draw": "tie", "no idea": "tie"}))
+    "--label draw=tie --label 'no idea=tie'"
+    >>> as_option(Setting("drop_invalid", True)), as_option(Setting("format"))
+    ('--drop-invalid', '--input-format')
+    """
+    flag, value = OPTIONS.get(setting.name), setting.value
+    if flag is None:
+        return setting.in_python()
+    if value is None or value is False:
+        return f"no {flag}"
+    if value is ... or flag in SWITCHES:
+        return flag
+    if isinstance(value, dict):
+        value = [f"{word}={meaning}" for word, meaning in value.items()]
+    values = value if isinstance(value, list | tuple) else [value]
+    return " ".join(f"{flag} {shlex.quote(str(each))}" for each in values)

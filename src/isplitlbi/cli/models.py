@@ -1,0 +1,282 @@
+"""The commands on a fitted model: rank, abnormal, predict, recommend, report."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from isplitlbi.cli.options import (
+    As,
+    FileFormat,
+    LeftColumn,
+    Model,
+    Quiet,
+    RightColumn,
+    Threads,
+    User,
+    UserColumn,
+    refuse_existing_file,
+)
+from isplitlbi.errors import InvalidSetting
+from isplitlbi.output.terminal import (
+    Format,
+    emit,
+    print_abnormal,
+    print_tiers,
+    print_user,
+    progress_bar,
+    remark,
+    standard_output,
+)
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from isplitlbi.abnormal import Abnormality
+    from isplitlbi.estimators.base import ScoreEstimator
+
+
+def rank(model: Model, user: User = None, format: As = Format.table) -> None:
+    """Show the ranking in tiers, of the consensus or of one user."""
+    from isplitlbi.output.tables import ranking_table
+
+    fitted = _load(model)
+    who = _known(fitted, "user", user)
+    if format is Format.table:
+        print_tiers(standard_output(), fitted, who)
+    else:
+        emit(ranking_table(fitted, who), format)
+
+
+# --- abnormal ------------------------------------------------------------------------------
+
+Fdr = Annotated[
+    float | None,
+    typer.Option(
+        help="Share of those named who may be named by chance; the model's own, 0.05, by default."
+    ),
+]
+Kinds = Annotated[
+    list[str] | None, typer.Option("--kind", help="Only users of this kind; may be repeated.")
+]
+Everybody = Annotated[bool, typer.Option("--all", help="Also the users who are not abnormal.")]
+OneUser = Annotated[
+    str | None, typer.Option("--user", help="Instead: this user, and the votes that tell most.")
+]
+WithEffect = Annotated[
+    bool, typer.Option("--effect", help="Instead: every item with and without those users.")
+]
+
+
+def abnormal(
+    model: Model,
+    fdr: Fdr = None,
+    kinds: Kinds = None,
+    everybody: Everybody = False,
+    user: OneUser = None,
+    effect: WithEffect = False,
+    threads: Threads = None,
+    quiet: Quiet = False,
+    format: As = Format.table,
+) -> None:
+    """Show which users vote differently from the group, how certain that is, and in which way.
+
+    It also says whether that changes the result. Files and other programs (csv, json) get every
+    user, with a column that says who is abnormal.
+    """
+    import polars as pl
+
+    from isplitlbi.output.tables import users_table
+
+    _refuse_unknown_kinds(kinds)
+    fitted = _load(model, threads)
+    found = _test_users(fitted, fdr, quiet)
+    if effect:
+        _show_effect(fitted, kinds, found.fdr, format)
+        return
+    if user is not None:
+        _show_user(fitted, user, found.fdr, format)
+        return
+    table = users_table(fitted, found.fdr)
+    if kinds:
+        table = table.filter(pl.col("kind").is_in(kinds))
+    if format is not Format.table:
+        emit(table, format)
+        return
+    shown = table if everybody else table.filter("abnormal")
+    print_abnormal(standard_output(), fitted, found, shown)
+
+
+def _refuse_unknown_kinds(kinds: list[str] | None) -> None:
+    from isplitlbi.abnormal import KINDS
+
+    for name in kinds or ():
+        if name not in KINDS:
+            raise InvalidSetting(f"--kind {name!r} is not one of {', '.join(KINDS)}.")
+
+
+def _test_users(model: ScoreEstimator, fdr: float | None, quiet: bool) -> Abnormality:
+    """Return what is known of the users at this rate; where nothing is, they are tested now."""
+    with progress_bar("Testing users", quiet) as progress:
+
+        def tell(done: float) -> None:
+            if progress is not None:
+                progress(done, "drawing votes")
+
+        return model.test_users(fdr, progress=tell)
+
+
+def _show_effect(
+    model: ScoreEstimator, kinds: list[str] | None, fdr: float, format: Format
+) -> None:
+    from isplitlbi.output.tables import effect_table
+
+    found = model.effect_of_leaving_out(kinds, fdr=fdr)
+    emit(effect_table(found), format)
+    if format is Format.table:
+        standard_output().print(f"\n{found.sentence()}")
+
+
+def _show_user(model: ScoreEstimator, user: str, fdr: float, format: Format) -> None:
+    import polars as pl
+
+    from isplitlbi.output.tables import telling_votes_table, users_table
+
+    votes = telling_votes_table(model, _known(model, "user", user))
+    if format is Format.table:
+        print_user(standard_output(), users_table(model, fdr), user)
+        chances = [f"{chance:.2g}" for chance in votes["probability"]]
+        votes = votes.with_columns(pl.Series("probability", chances))
+    emit(votes, format)
+
+
+# --- predict, recommend, report ------------------------------------------------------------
+
+
+def predict(
+    model: Model,
+    pairs: Annotated[str, typer.Argument(help="File with the columns user,left,right; or -.")],
+    input_format: FileFormat = None,
+    user: UserColumn = None,
+    left: LeftColumn = None,
+    right: RightColumn = None,
+    quiet: Quiet = False,
+    format: As = Format.csv,
+) -> None:
+    """Predict the outcome of every (user, left, right), with its probabilities."""
+    from isplitlbi.data.readers import read_pairs
+    from isplitlbi.output.tables import predictions_table
+
+    fitted = _load(model)
+    read = read_pairs(pairs, format=input_format, user=user, left=left, right=right)
+    asked = _spelled_as_in(fitted, read)
+    predicted = predictions_table(fitted, asked)
+    if not quiet:
+        _tell_unknown_users(fitted, asked)
+    emit(predicted, format)
+
+
+def _spelled_as_in(model: ScoreEstimator, pairs: pl.DataFrame) -> pl.DataFrame:
+    """Return pairs with ids that are numbers where those of the model are."""
+    import polars as pl
+
+    if model.users_.dtype.kind in "iu":
+        pairs = pairs.with_columns(pl.col("user").cast(pl.Int64, strict=False).fill_null(-1))
+    if model.items_.dtype.kind in "iu":
+        pairs = pairs.with_columns(pl.col("left", "right").cast(pl.Int64, strict=False))
+    return pairs
+
+
+def _tell_unknown_users(model: ScoreEstimator, pairs: pl.DataFrame) -> None:
+    import polars as pl
+
+    unknown = pairs.filter(~pl.col("user").is_in(model.users_.tolist()))["user"].unique().sort()
+    if len(unknown):
+        first = ", ".join(map(str, unknown.head(3).to_list()))
+        more = f" and {len(unknown) - 3} more" if len(unknown) > 3 else ""
+        remark(f"Not in the votes of this model, so taken for the consensus: {first}{more}.")
+
+
+def recommend(
+    model: Model,
+    user: User = None,
+    same_as: Annotated[str | None, typer.Option(help="Items as good as this one.")] = None,
+    better_than: Annotated[
+        str | None, typer.Option(help="Items a little better than this.")
+    ] = None,
+    format: As = Format.table,
+) -> None:
+    """Recommend items in place of one, for everybody or for one user."""
+    from isplitlbi.output.tables import recommendations_table
+
+    if (same_as is None) == (better_than is None):
+        raise InvalidSetting("give exactly one of --same-as and --better-than.")
+    fitted = _load(model)
+    table = recommendations_table(
+        fitted,
+        _known(fitted, "user", user),
+        same_as=_known(fitted, "item", same_as),
+        better_than=_known(fitted, "item", better_than),
+    )
+    if format is Format.table and len(table) == 0:
+        other = "as good as" if better_than is None else "better than"
+        standard_output().print(f"No item is {other} {same_as or better_than}.", markup=False)
+    else:
+        emit(table, format)
+
+
+def report(
+    model: Model,
+    output: Annotated[Path, typer.Option("--output", "-o", help="HTML file to write.")],
+    title: Annotated[str | None, typer.Option(help="Heading of the report.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
+    threads: Threads = None,
+    quiet: Quiet = False,
+) -> None:
+    """Write all of it into one HTML file to open, send and present; it needs no network."""
+    refuse_existing_file(output, force=force)
+    fitted = _load(model, threads)
+    _test_users(fitted, None, quiet)
+    save_report(fitted, output, title, quiet)
+
+
+def save_report(model: ScoreEstimator, file: Path, title: str | None, quiet: bool) -> None:
+    """Write the report of a model and say where it is."""
+    from isplitlbi.output.report import TITLE, write_report
+
+    with progress_bar("Report", quiet) as progress:
+        write_report(model, file, title=TITLE if title is None else title, progress=progress)
+    print(f"Report: {file} ({file.stat().st_size / 1e6:.1f} MB). Open it in a browser.")
+
+
+# --- models and their ids ------------------------------------------------------------------
+
+
+def _load(folder: Path, threads: int | None = None) -> ScoreEstimator:
+    from isplitlbi.storage import load_model
+
+    model = load_model(folder)
+    if "n_jobs" in model.get_params():
+        model.set_params(n_jobs=threads)
+    return model
+
+
+def _known(model: ScoreEstimator, kind: str, name: str | None) -> Any:
+    """Return an id of the model as the model spells it; an unknown one is an error."""
+    from isplitlbi.data.vocabulary import Vocabulary, show
+
+    if name is None:
+        return None
+    ids = model.users_ if kind == "user" else model.items_
+    vocabulary = Vocabulary(ids, kind)
+    spelled: Any = name
+    if ids.dtype.kind in "iu":
+        spelled = int(name) if name.lstrip("-").isdigit() else -1
+    if vocabulary.encode([spelled])[0] < 0:
+        raise InvalidSetting(
+            f"{kind} {show(name)} is not among the {len(ids)} {kind}s of this model; the nearest "
+            f"is {show(vocabulary.nearest(spelled))}."
+        )
+    return spelled

@@ -1,0 +1,168 @@
+"""The options that several commands share, and how votes are read."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+
+import typer
+
+from isplitlbi.errors import InvalidSetting, PlaceTaken, Setting
+from isplitlbi.output.terminal import Format, print_notes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from isplitlbi.data.readers import Parts, Reading
+
+
+class BothBad(StrEnum):
+    """What becomes of votes that both sides are bad."""
+
+    tie = "tie"
+    drop = "drop"
+
+
+Votes = Annotated[
+    str,
+    typer.Argument(
+        help="File of votes, or folder of such: CSV, TSV, Parquet or JSON lines; - for standard "
+        "input."
+    ),
+]
+Model = Annotated[Path, typer.Argument(help="Model folder, as written by fit.")]
+As = Annotated[Format, typer.Option("--format", help="How to write the result.")]
+Seed = Annotated[int, typer.Option(min=0, help="Seed of everything random.")]
+Threads = Annotated[
+    int | None, typer.Option(min=1, help="Threads to use; all that there are by default.")
+]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no remarks.")]
+Preset = Annotated[
+    str | None, typer.Option(help="Layout of the file; recognised from its columns by default.")
+]
+FileFormat = Annotated[
+    str | None,
+    typer.Option("--input-format", help="csv, tsv, parquet or jsonl; recognised by default."),
+]
+UserColumn = Annotated[str | None, typer.Option("--user", help="Column of the users.")]
+LeftColumn = Annotated[str | None, typer.Option("--left", help="Column of the left items.")]
+RightColumn = Annotated[str | None, typer.Option("--right", help="Column of the right items.")]
+WinnerColumn = Annotated[str | None, typer.Option("--winner", help="Column of the outcomes.")]
+WeightColumn = Annotated[str | None, typer.Option("--weight", help="Column of weights.")]
+GroupColumn = Annotated[
+    str | None,
+    typer.Option("--group", help="Column of groups: votes that stay together in splits."),
+]
+Labels = Annotated[
+    list[str] | None,
+    typer.Option("--label", help="What a word means, such as draw=tie; may be repeated."),
+]
+BothBadVotes = Annotated[
+    BothBad, typer.Option("--both-bad", help="Votes that both sides are bad: a tie, or dropped.")
+]
+DropInvalid = Annotated[
+    bool, typer.Option("--drop-invalid", help="Drop rows that cannot be votes, and say how many.")
+]
+User = Annotated[str | None, typer.Option(help="This user's own; the consensus by default.")]
+Rule = Annotated[str, typer.Option(help="Predict the likeliest outcome (map) or by the threshold.")]
+
+
+# --- how votes are read --------------------------------------------------------------------
+
+
+class VotesToRead(NamedTuple):
+    """Where votes are, and how to read them."""
+
+    place: str
+    options: dict[str, Any]
+
+    def read(self, *, quiet: bool) -> Reading:
+        """Read the votes here, and tell what was noted about them."""
+        from isplitlbi.data.readers import read_votes
+
+        reading = read_votes(self.place, **self.options)
+        if not quiet:
+            print_notes(reading)
+        return reading
+
+    def parts(self) -> Parts | None:
+        """Return the parts of a folder, for workers to read; nothing of a single file."""
+        from isplitlbi.data.readers import Parts
+
+        return Parts.of(self.place, **self.options) if Path(self.place).is_dir() else None
+
+
+def reads_votes(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options of `_votes_to_read` in place of its parameter ``votes``."""
+    reading, own = (
+        inspect.signature(function, eval_str=True) for function in (_votes_to_read, command)
+    )
+
+    @functools.wraps(command)
+    def run(**arguments: Any) -> None:
+        asked = {name: arguments.pop(name) for name in reading.parameters}
+        command(votes=_votes_to_read(**asked), **arguments)
+
+    others = [each for name, each in own.parameters.items() if name != "votes"]
+    kept = [
+        each.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+        for each in (*reading.parameters.values(), *others)
+    ]
+    run.__signature__ = own.replace(parameters=kept)  # type: ignore[attr-defined]
+    run.__annotations__ = {each.name: each.annotation for each in kept}
+    return run
+
+
+def _votes_to_read(
+    votes: Votes,
+    input_format: FileFormat = None,
+    preset: Preset = None,
+    user: UserColumn = None,
+    left: LeftColumn = None,
+    right: RightColumn = None,
+    winner: WinnerColumn = None,
+    weight: WeightColumn = None,
+    group: GroupColumn = None,
+    label: Labels = None,
+    both_bad: BothBadVotes = BothBad.tie,
+    drop_invalid: DropInvalid = False,
+) -> VotesToRead:
+    if not votes:
+        raise InvalidSetting("the name of the file of votes is empty.")
+    options = {
+        "format": input_format, "preset": preset, "user": user, "left": left, "right": right,
+        "winner": winner, "weight": weight, "group": group, "labels": _labels(label or []),
+        "both_bad": both_bad.value, "drop_invalid": drop_invalid,
+    }  # fmt: skip
+    return VotesToRead(votes, options)
+
+
+def _labels(pairs: list[str]) -> dict[str, str]:
+    """Take words and their meanings apart; which meanings there are, the library knows."""
+    labels = {}
+    for pair in pairs:
+        word, equals, meaning = pair.rpartition("=")
+        if not equals:
+            raise InvalidSetting(
+                f"--label {pair} is not of the form word=left, word=tie or word=right."
+            )
+        labels[word] = meaning
+    return labels
+
+
+# --- files to write ------------------------------------------------------------------------
+
+
+def refuse_existing_file(file: Path, *, force: bool) -> None:
+    """Refuse to write where something is, unless forced, and then only over a file."""
+    if file.is_dir():
+        raise PlaceTaken(f"{file} is a folder; name a file in it.")
+    if not file.parent.is_dir():
+        raise InvalidSetting(f"{file.parent}: there is no such folder.")
+    if file.exists() and not force:
+        raise PlaceTaken(
+            f"{file} exists already; choose another name or use ", Setting("force", True), "."
+        )

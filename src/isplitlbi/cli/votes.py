@@ -1,0 +1,321 @@
+"""The commands on files of votes: check, fit, evaluate, simulate."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from isplitlbi.cli.exits import Interrupted
+from isplitlbi.cli.options import (
+    As,
+    Quiet,
+    Rule,
+    Seed,
+    Threads,
+    VotesToRead,
+    reads_votes,
+    refuse_existing_file,
+)
+from isplitlbi.errors import InvalidSetting
+from isplitlbi.output.terminal import (
+    Format,
+    emit,
+    listen_to_remarks,
+    model_bar,
+    print_check,
+    print_evaluation,
+    print_fit,
+    print_json,
+    progress_bar,
+    remark,
+    standard_output,
+)
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+    import polars as pl
+
+    from isplitlbi.data.comparisons import Comparisons
+    from isplitlbi.data.readers import Parts
+    from isplitlbi.estimators.isplitlbi import ISplitLBI
+    from isplitlbi.evaluation.simulate import Study
+
+
+# --- check ---------------------------------------------------------------------------------
+
+
+@reads_votes
+def check(votes: VotesToRead, format: As = Format.table) -> None:
+    """Say what is in a file of votes, and what is wrong with it.
+
+    Exit code 0: usable. 1: usable, with serious warnings. 2: unusable.
+    """
+    from isplitlbi.diagnostics.check import check as examine
+
+    reading = votes.read(quiet=True)
+    diagnosis = examine(reading.votes)
+    if format is Format.table:
+        print_check(standard_output(), reading, diagnosis)
+    elif format is Format.json:
+        notes = [str(note) for note in reading.notes]
+        print_json({"preset": reading.preset, "notes": notes, **diagnosis.as_dict()})
+    else:
+        import polars as pl
+
+        columns = ("severity", "code", "sentence")
+        rows = [[finding.as_dict()[name] for name in columns] for finding in diagnosis.findings]
+        schema = dict.fromkeys(columns, pl.String)
+        emit(pl.DataFrame(rows, schema=schema, orient="row"), format)
+    raise typer.Exit(int(diagnosis.is_serious))
+
+
+# --- fit -----------------------------------------------------------------------------------
+
+
+ModelOutput = Annotated[Path, typer.Option("--output", "-o", help="Model folder to write.")]
+Nu = Annotated[
+    list[float] | None,
+    typer.Option(help="Variance of weak deviations; given several, the best is chosen."),
+]
+Kappa = Annotated[
+    list[float] | None, typer.Option(help="Damping of the path; given several, the best is chosen.")
+]
+LinkName = Annotated[str, typer.Option(help="logistic, probit or uniform.")]
+TimeScoring = Annotated[
+    str, typer.Option(help="What chooses the time: log_loss, micro_f1 or macro_f1.")
+]
+Folds = Annotated[int, typer.Option(min=2, help="Folds of the cross-validation.")]
+StopTime = Annotated[
+    float | None, typer.Option(help="Where to stop on the path, instead of cross-validation.")
+]
+ForceModel = Annotated[bool, typer.Option("--force", help="Replace an existing model.")]
+Resume = Annotated[bool, typer.Option("--resume", help="Go on with an interrupted fit.")]
+CheckpointSeconds = Annotated[
+    float, typer.Option(min=0.0, help="Least time between two checkpoints.")
+]
+Scheduler = Annotated[
+    str | None,
+    typer.Option(help="Fit on the workers of this Dask scheduler, such as tcp://host:8786."),
+]
+Workers = Annotated[
+    int | None, typer.Option(min=1, help="Fit on so many Dask workers, started here.")
+]
+
+
+@reads_votes
+def fit(
+    votes: VotesToRead,
+    output: ModelOutput,
+    nu: Nu = None,
+    kappa: Kappa = None,
+    link: LinkName = "logistic",
+    rule: Rule = "map",
+    scoring: TimeScoring = "log_loss",
+    folds: Folds = 5,
+    time: StopTime = None,
+    force: ForceModel = False,
+    resume: Resume = False,
+    checkpoint_seconds: CheckpointSeconds = 10.0,
+    scheduler: Scheduler = None,
+    workers: Workers = None,
+    threads: Threads = None,
+    seed: Seed = 0,
+    quiet: Quiet = False,
+    format: As = Format.table,
+) -> None:
+    """Fit a model to votes and write it to a folder."""
+    from isplitlbi.estimators.isplitlbi import ISplitLBI
+    from isplitlbi.storage import save_model
+    from isplitlbi.unfinished import Unfinished
+
+    listen_to_remarks(quiet)
+    cluster = _cluster(scheduler, workers)
+    unfinished = Unfinished.fit_of(output, resume=resume, force=force)
+    if resume and not unfinished.exists and not quiet:
+        remark(f"There is no interrupted fit of {output}: starting anew.")
+    model = ISplitLBI(
+        link=link, rule=rule, scoring=scoring, n_folds=folds, time=time,  # type: ignore[arg-type]
+        snapshots=unfinished.snapshots, n_jobs=threads, random_state=seed,
+        **_one_or_several(nu=nu, kappa=kappa),
+    )  # fmt: skip
+    given: Comparisons | Parts | None = None if cluster is None else votes.parts()
+    if given is None:
+        given = votes.read(quiet=quiet).votes
+    begun = perf_counter()
+    try:
+        with unfinished:
+            with cluster or nullcontext() as client, model_bar("Fitting", quiet) as progress:
+                model.fit(
+                    given, progress=progress, checkpoints=unfinished.folder,
+                    checkpoint_every=checkpoint_seconds, client=client,
+                )  # fmt: skip
+            save_model(model, output, force=force)
+    except KeyboardInterrupt:
+        if unfinished.can_be_resumed:
+            raise Interrupted("go on with the same command and --resume.") from None
+        raise
+    _show_fit(model, output, perf_counter() - begun, format)
+
+
+def _one_or_several(**settings: list[float] | None) -> dict[str, Any]:
+    """Return the settings that were given: one as it is, several as a list to choose from."""
+    return {
+        name: given[0] if len(given) == 1 else given for name, given in settings.items() if given
+    }
+
+
+def _cluster(scheduler: str | None, workers: int | None) -> AbstractContextManager[Any] | None:
+    """Return the cluster to fit on, which begins when it is entered."""
+    if scheduler is not None and workers is not None:
+        raise InvalidSetting("give --scheduler or --workers, not both.")
+    if scheduler is None and workers is None:
+        return None
+    from isplitlbi.runtime.dask import client_of
+
+    return client_of(scheduler, workers)
+
+
+def _show_fit(model: ISplitLBI, output: Path, seconds: float, format: Format) -> None:
+    from isplitlbi.output.tables import main_figures
+
+    if format is Format.table:
+        print_fit(standard_output(), model, output, seconds)
+        return
+    figures = {"model": str(output), "seconds": round(seconds, 2), "time": model.time_,
+               "nu": model.nu_, "kappa": model.kappa_, **main_figures(model)}  # fmt: skip
+    if format is Format.json:
+        print_json(figures)
+    else:
+        import polars as pl
+
+        scores = figures.pop("held_out", {})
+        emit(pl.DataFrame([figures | scores]), format)
+
+
+# --- evaluate ------------------------------------------------------------------------------
+
+
+Methods = Annotated[
+    str | None,
+    typer.Option(
+        help="Names or families, separated by commas: isplitlbi, lbi, per-user, margin-mle, "
+        "alpha-cut, all; all but alpha-cut by default."
+    ),
+]
+Repeats = Annotated[int, typer.Option(min=1, help="Number of random splits.")]
+TestShare = Annotated[float, typer.Option(help="Share of every user's votes that is held out.")]
+MinVotes = Annotated[
+    int, typer.Option(min=1, help="Leave out users with fewer votes; 7 in the paper.")
+]
+SettingsScoring = Annotated[
+    str, typer.Option(help="What chooses nu, kappa and time: log_loss, micro_f1 or macro_f1.")
+]
+WithReliability = Annotated[
+    bool, typer.Option("--reliability", help="Also show how far probabilities can be trusted.")
+]
+
+
+@reads_votes
+def evaluate(
+    votes: VotesToRead,
+    methods: Methods = None,
+    repeats: Repeats = 20,
+    test_share: TestShare = 0.2,
+    min_votes: MinVotes = 1,
+    rule: Rule = "map",
+    scoring: SettingsScoring = "log_loss",
+    with_reliability: WithReliability = False,
+    threads: Threads = None,
+    seed: Seed = 0,
+    quiet: Quiet = False,
+    format: As = Format.table,
+) -> None:
+    """Say whether individual rankings predict better on these votes, and better than what.
+
+    The paper's protocol: hold out a fifth of every user's votes, fit every method on the rest,
+    predict; repeatedly.
+    """
+    from isplitlbi.evaluation.protocol import DEFAULT_METHODS
+    from isplitlbi.evaluation.protocol import evaluate as run
+
+    listen_to_remarks(quiet)
+    asked = DEFAULT_METHODS if methods is None else [name.strip() for name in methods.split(",")]
+    reading = votes.read(quiet=quiet)
+    with progress_bar("Evaluating", quiet) as progress:
+        found = run(
+            reading.votes, asked, repeats=repeats, test_share=test_share, min_votes=min_votes,
+            rule=rule, scoring=scoring, seed=seed, n_jobs=threads,  # type: ignore[arg-type]
+            progress=progress,
+        )  # fmt: skip
+    if format is Format.json:
+        print_json(found.as_dict())
+    elif format is Format.csv:
+        emit(found.summary(), format)
+    else:
+        print_evaluation(standard_output(), found, with_reliability)
+
+
+# --- simulate ------------------------------------------------------------------------------
+
+
+def simulate(
+    output: Annotated[
+        str, typer.Option("--output", "-o", help="CSV file to write; - for standard output.")
+    ],
+    users: Annotated[int, typer.Option(min=2, help="Number of users.")] = 50,
+    items: Annotated[int, typer.Option(min=2, help="Number of items.")] = 20,
+    least: Annotated[int, typer.Option(min=1, help="Fewest votes of a user.")] = 200,
+    most: Annotated[int, typer.Option(min=1, help="Most votes of a user.")] = 400,
+    truth: Annotated[
+        Path | None, typer.Option(help="Another file, for who is truly abnormal and how.")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace existing files.")] = False,
+    seed: Seed = 0,
+) -> None:
+    """Write simulated votes: the paper's study, or one of its kind."""
+    from isplitlbi.evaluation.simulate import simulate as draw
+    from isplitlbi.files import written_whole
+
+    if least > most:
+        raise InvalidSetting(f"--least {least} is more than --most {most}.")
+    study = draw(n_users=users, n_items=items, votes_per_user=(least, most), random_state=seed)
+    tables = {output: _votes_table(study)}
+    if truth is not None:
+        tables[str(truth)] = _truth_table(study)
+    for name in tables:
+        if name != "-":
+            refuse_existing_file(Path(name), force=force)
+    for name, table in tables.items():
+        if name == "-":
+            emit(table, Format.csv)
+        else:
+            with written_whole(Path(name)) as unfinished:
+                table.write_csv(unfinished)
+
+
+def _votes_table(study: Study) -> pl.DataFrame:
+    import polars as pl
+
+    from isplitlbi.data.outcomes import WINNERS
+
+    votes = study.votes
+    return pl.DataFrame(
+        {
+            "user": votes.users[votes.user],
+            "left": votes.items[votes.left],
+            "right": votes.items[votes.right],
+            "winner": [WINNERS[outcome] for outcome in votes.outcome.tolist()],
+        }
+    )
+
+
+def _truth_table(study: Study) -> pl.DataFrame:
+    import polars as pl
+
+    truth = study.truth
+    return pl.DataFrame({"user": study.votes.users, "abnormal": truth.abnormal, "kind": truth.kind})

@@ -1,0 +1,209 @@
+"""What is found about the answers: ties, sides, and votes that are there again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from isplitlbi.data.layout import tally
+from isplitlbi.diagnostics.facts import FEWEST_DECIDED, Facts
+from isplitlbi.diagnostics.findings import (
+    SENTENCE_ONLY,
+    Finding,
+    Severity,
+    amount,
+    are,
+    number_of,
+    percent,
+)
+
+# A preference for one side is told when it is this many standard errors from none, and this large.
+SURE_BIAS = 3.3
+SMALL_BIAS, LARGE_BIAS = 0.02, 0.05
+
+COPIED = 0.95  # of the repeats are copies: an export that wrote votes twice, not people
+FEWEST_COPIES = 10  # before anything is said about exports
+
+
+def ties(facts: Facts) -> Iterator[Finding]:
+    """Find out whether ties are all there is, or missing."""
+    amount_of_ties = float(facts.answers[:, 1].sum())
+    if facts.decided == 0:
+        yield OnlyTies(amount(amount_of_ties))
+    elif amount_of_ties == 0:
+        yield NoTies(amount(facts.decided))
+
+
+def sides(facts: Facts) -> Iterator[Finding]:
+    """Find out whether the study as a whole prefers a side, and whether that can be told."""
+    left, decided = float(facts.answers[:, 0].sum()), facts.decided
+    if decided < FEWEST_DECIDED:
+        return
+    if facts.is_winner_first:
+        yield WinnerFirst("left" if left else "right", amount(decided))
+        return
+    share, expected = left / decided, float(facts.expected_left.sum()) / decided
+    bias = abs(share - expected)
+    is_sure = bias > SURE_BIAS * np.sqrt(0.25 * facts.votes_per_unit / decided)
+    if is_sure and bias >= SMALL_BIAS:
+        kind = LargePositionBias if bias >= LARGE_BIAS else PositionBias
+        yield kind(share, expected)
+    if facts.sides_are_fixed:
+        yield FixedSides()
+
+
+def repeats(facts: Facts) -> Iterator[Finding]:
+    """Find rows that are there twice, and pairs that a user judged more than once."""
+    votes = facts.votes
+    # Whole weights are counts of votes; others only say how much a row matters.
+    counted = votes.weight is not None and bool(np.all(votes.weight % 1.0 == 0.0))
+    pairs = tally(votes, by_user=True, weighted=counted)
+    again = int(np.sum(pairs.amount - 1))
+    if not again:
+        return
+    differing = int(np.sum(pairs.amount - np.max(pairs.counts, axis=0)))
+    if facts.copies >= FEWEST_COPIES and facts.copies >= COPIED * again:
+        yield DuplicateRows(again, facts.copies, differing, len(votes))
+    else:
+        yield Repeats(again, facts.copies, differing)
+
+
+# --- the findings -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class OnlyTies(Finding):
+    """Every vote is a tie."""
+
+    severity = Severity.SERIOUS
+    code = "only-ties"
+    sentence = (
+        "Every vote is a tie: nothing tells one item from another, and the tie threshold grows "
+        "without bound. Check the column of the winner and its labels."
+    )
+
+    ties: float
+
+
+@dataclass(frozen=True)
+class NoTies(Finding):
+    """No vote is a tie."""
+
+    severity = Severity.WARNING
+    code = "no-ties"
+    sentence = (
+        "No vote is a tie, so that the tie threshold falls to its lower bound: ties are never "
+        "predicted, and items count as different however close they are. If people could "
+        "answer with a tie, check that ties were not dropped."
+    )
+
+    votes: float
+
+
+@dataclass(frozen=True)
+class WinnerFirst(Finding):
+    """All decided votes are for the same side."""
+
+    severity = Severity.NOTE
+    code = "winner-first"
+
+    side: str
+    votes: float
+
+    @property
+    def sentence(self) -> str:
+        """Say it to a person."""
+        return (
+            f"Every decided vote is for the {self.side} item. If the file simply lists the winner "
+            f"on the {self.side}, that is harmless, but then nobody's habits can be checked; if it "
+            "kept the sides as people saw them, check the column of the winner."
+        )
+
+
+@dataclass(frozen=True)
+class PositionBias(Finding):
+    """People prefer a side, a little."""
+
+    severity = Severity.NOTE
+    code = "position-bias"
+
+    left_share: float  # of the decided votes
+    expected_left_share: float  # from the items alone
+
+    @property
+    def sentence(self) -> str:
+        """Say it to a person."""
+        side, won, expected = "left", self.left_share, self.expected_left_share
+        if won <= expected:
+            side, won, expected = "right", 1.0 - won, 1.0 - expected
+        return (
+            f"The {side} item wins {percent(won, 1)} of the decided votes, where "
+            f"{percent(expected, 1)} would be expected from the items alone: people lean to that "
+            "side. The model does not correct for this; with sides drawn at random it only adds "
+            "noise."
+        )
+
+
+@dataclass(frozen=True)
+class LargePositionBias(PositionBias):
+    """People prefer a side, so much that it matters."""
+
+    severity = Severity.WARNING
+
+
+@dataclass(frozen=True)
+class FixedSides(Finding):
+    """Items keep their side."""
+
+    severity = Severity.NOTE
+    code = "fixed-sides"
+    sentence = (
+        "Items do not change sides at random, so that a user's habit of answering left cannot "
+        "be told from a preference and was not checked. If people saw the items so, draw the "
+        "sides at random next time."
+    )
+
+
+@dataclass(frozen=True)
+class Repeats(Finding):
+    """Pairs that a user judged more than once."""
+
+    severity = Severity.NOTE
+    code = "repeats"
+
+    repeats: int  # votes on a pair that their user had judged already
+    copies: int  # rows that are the same as another in everything
+    differing: int  # votes that are not their user's usual answer to the pair
+
+    @property
+    def sentence(self) -> str:
+        """Say it to a person."""
+        return (
+            f"{number_of(self.repeats, 'vote')} {are(self.repeats)} on a pair that the same user "
+            f"had judged already: {percent(self.differing / self.repeats)} of them differ from "
+            f"that user's usual answer, and {self.copies:,} {are(self.copies)} exact copies of "
+            "another row. That is natural where pairs are shown again, or items come in several "
+            "forms, such as one system on many texts."
+        )
+
+
+@dataclass(frozen=True)
+class DuplicateRows(Repeats):
+    """Rows that seem to have been written twice."""
+
+    severity = Severity.WARNING
+    code = "duplicate-rows"
+
+    n_rows: int = field(metadata=SENTENCE_ONLY)
+
+    @property
+    def sentence(self) -> str:
+        """Say it to a person."""
+        return (
+            f"{self.copies:,} of {self.n_rows:,} rows are exact copies of another, and hardly any "
+            "user judged a pair again with the sides exchanged or another answer: the export may "
+            "have written votes twice. Every copy counts as a vote; remove them unless they are "
+            "real."
+        )

@@ -1,0 +1,74 @@
+"""What estimators are given: votes, pairs and settings, checked before they are used."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+from numpy.typing import ArrayLike
+
+from isplitlbi.data.comparisons import Comparisons
+from isplitlbi.data.readers import Parts
+from isplitlbi.errors import InvalidSetting, InvalidVotes
+from isplitlbi.runtime.local import available_threads
+from isplitlbi.selection import RULES
+
+
+def check_choice(name: str, value: Any, allowed: tuple[str, ...] = RULES) -> None:
+    """Refuse a word that is none of those allowed."""
+    if value not in allowed:
+        raise InvalidSetting(f"{name} {value!r} is not one of {', '.join(allowed)}.")
+
+
+def check_seed(random_state: Any) -> None:
+    """Refuse a seed that is not a whole number, nor None."""
+    is_number = isinstance(random_state, int | np.integer) and not isinstance(random_state, bool)
+    if random_state is not None and not (is_number and random_state >= 0):
+        raise InvalidSetting(
+            f"random_state is {random_state!r}; it must be an integer from 0 on, or None."
+        )
+
+
+def threads_of(n_jobs: int | None) -> int:
+    """Return how many threads to use: by default, or with -1, all that there are."""
+    if n_jobs is None or n_jobs == -1:
+        return available_threads()
+    if n_jobs < 1:
+        raise InvalidSetting(f"n_jobs is {n_jobs}; it must be at least 1, or -1 for all.")
+    return int(n_jobs)
+
+
+def as_votes(X: Any, y: Any, sample_weight: ArrayLike | None) -> Comparisons:
+    """Take votes as they are, read files, or index a frame of pairs together with its outcomes."""
+    if isinstance(X, Comparisons | Parts | str | Path):
+        if y is not None or sample_weight is not None:
+            raise InvalidVotes("votes already have outcomes and weights: give no y.")
+        if isinstance(X, Comparisons):
+            return X
+        return X.read().votes if isinstance(X, Parts) else Comparisons.read(X)
+    if y is None:
+        raise InvalidVotes("give y, the outcomes (1, 0, -1), or fit on Comparisons.")
+    return Comparisons.from_arrays(*pair_columns(X), y, weight=sample_weight)
+
+
+def pair_columns(X: Any) -> tuple[Any, Any, Any]:
+    """Return the columns user, left, right of a frame, or the only three of an array."""
+    if isinstance(X, str | Path | Parts):
+        raise InvalidVotes(
+            "X is a file, not pairs; read it first, with isplitlbi.data.readers.read_pairs."
+        )
+    table: Any = nw.from_native(X, eager_only=True, pass_through=True)
+    if isinstance(table, nw.DataFrame):
+        named = {"user", "left", "right"} <= set(table.columns)
+        names = ["user", "left", "right"] if named else table.columns
+        columns = [table.get_column(name).to_native() for name in names]
+        found = ", ".join(map(str, table.columns))
+    else:
+        array = table if isinstance(table, np.ndarray) else np.array(list(table), dtype=object)
+        columns = list(array.T) if array.ndim == 2 else []
+        found = f"an array of shape {array.shape}"
+    if len(columns) != 3:
+        raise InvalidVotes(f"X needs the columns user, left, right; found {found}.")
+    return columns[0], columns[1], columns[2]

@@ -1,0 +1,45 @@
+"""Users who leave the consensus wholly or not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from isplitlbi.estimators.isplitlbi import ISplitLBI
+from isplitlbi.model.links import Link
+from isplitlbi.selection import Rule, Scoring
+
+
+class LBI(ISplitLBI):
+    """The limit of iSplit LBI for small nu: users who have not left have no deviation at all.
+
+    The parameters are those of `ISplitLBI`. P and Gamma become one, and both carry kappa, so that
+    this is LBI with half of it.
+    """
+
+    def __init__(
+        self,
+        nu: float = 3e-3,
+        kappa: float | Sequence[float] = 60.0,
+        link: str | Link = "logistic",
+        rule: Rule = "map",
+        n_folds: int = 5,
+        scoring: Scoring = "log_loss",
+        n_jobs: int | None = None,
+        backend: str | None = None,
+        random_state: int | None = 0,
+        fdr: float = 0.05,
+        with_tests: bool = True,
+    ) -> None:
+        super().__init__(
+            nu=nu,
+            kappa=kappa,
+            link=link,
+            rule=rule,
+            n_folds=n_folds,
+            scoring=scoring,
+            n_jobs=n_jobs,
+            backend=backend,
+            random_state=random_state,
+            fdr=fdr,
+            with_tests=with_tests,
+        )

@@ -1,0 +1,226 @@
+"""What a fit consists of: jobs that a runtime does, on this machine or on all that hold users."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from isplitlbi.data.comparisons import Comparisons
+from isplitlbi.data.layout import Layout, Slots
+from isplitlbi.data.splits import held_out_parts
+from isplitlbi.errors import InvalidSetting, PathFailed
+from isplitlbi.model.links import Link
+from isplitlbi.model.terms import Terms
+from isplitlbi.path import Ending, RegularizationPath, spread_out
+from isplitlbi.runtime.base import Runtime, Stored
+from isplitlbi.runtime.progress import Reporter
+from isplitlbi.selection import FoldScores, HeldOut, Rule
+from isplitlbi.solvers.before_entry import residuals, times_of
+from isplitlbi.solvers.checkpoints import Checkpoints
+from isplitlbi.solvers.driver import follow, room_for_snapshots
+from isplitlbi.solvers.settings import Dynamics, PathSettings
+from isplitlbi.solvers.state import State
+from isplitlbi.typing import Floats, Indices
+
+
+@dataclass(frozen=True)
+class FindTimes:
+    """Find the times of a path, from what the consensus leaves unexplained of every user."""
+
+    link: Link
+    dynamics: Dynamics
+    terms: Terms
+
+    def run(self, votes: Comparisons, runtime: Runtime, reporter: Reporter) -> Floats:
+        """Return what is unexplained of the users here."""
+        return residuals(votes, self.link, self.dynamics, runtime, self.terms)
+
+    def join(self, parts: Sequence[Floats]) -> Floats:
+        """Return the times."""
+        return times_of(np.concatenate(parts))
+
+
+@dataclass(frozen=True, eq=False)
+class Folding:
+    """How votes are dealt to folds."""
+
+    n_folds: int
+    seed: int | None
+    given: Indices | None = None
+
+    def check(self, n_votes: int) -> None:
+        """Refuse a number of folds that cannot be."""
+        n_folds = self.n_folds
+        if self.given is None and (int(n_folds) != n_folds or not 2 <= n_folds <= n_votes):
+            raise InvalidSetting(
+                f"n_folds is {n_folds}; it must be an integer from 2 to the {n_votes} votes."
+            )
+
+    def parts(self, votes: Comparisons, runtime: Runtime) -> list[tuple[Comparisons, Comparisons]]:
+        """Return training and held-out votes of every fold that holds out any."""
+        others = None if runtime.is_alone else runtime
+
+        def deal() -> list[tuple[Comparisons, Comparisons]]:
+            numbers: Any = runtime.numbers(self.seed)
+            return held_out_parts(votes, self.n_folds, numbers, self.given, others)
+
+        return runtime.kept(self, deal)
+
+
+@dataclass(frozen=True)
+class CountFolds:
+    """Count the folds that hold out some votes."""
+
+    folding: Folding
+
+    def run(self, votes: Comparisons, runtime: Runtime, reporter: Reporter) -> int:
+        """Return their number, which is the same everywhere."""
+        return len(self.folding.parts(votes, runtime))
+
+    def join(self, parts: Sequence[int]) -> int:
+        """Return it."""
+        return parts[0]
+
+
+@dataclass(frozen=True)
+class ScoreFold:
+    """Follow a path without the votes of one fold, which it predicts."""
+
+    settings: PathSettings
+    folding: Folding
+    fold: int
+    rule: Rule
+    name: str  # of the checkpoint
+    checkpoints: Checkpoints | None
+
+    def run(
+        self, votes: Comparisons, runtime: Runtime, reporter: Reporter
+    ) -> tuple[Ending, FoldScores]:
+        """Return how the path ended, and how well it predicts the users here."""
+        training, others = self.folding.parts(votes, runtime)[self.fold]
+        settings = replace(self.settings, scheme=self.settings.scheme.rough())
+        held_out = HeldOut(others, settings, self.rule, runtime.loops)
+        checkpoint = None
+        if self.checkpoints is not None:
+            filled = {"losses": held_out.losses, "tables": held_out.tables}
+            checkpoint = self.checkpoints.of_path(self.name, settings.scheme, runtime, filled)
+        path = follow(
+            training, settings, runtime, observe=held_out.observe, keep=False,
+            checkpoint=checkpoint, reporter=reporter,
+        )  # fmt: skip
+        return path.ending, FoldScores(held_out.losses, held_out.tables, held_out.weight)
+
+    def join(self, parts: Sequence[tuple[Ending, FoldScores]]) -> FoldScores:
+        """Return how well the path predicts all users."""
+        _refuse_incomplete(parts[0][0])
+        return FoldScores.joined([scores for _, scores in parts])
+
+
+class _PartOfPath(NamedTuple):
+    """A path as far as it belongs to the users of one machine, without their snapshots."""
+
+    path: RegularizationPath
+    kept: Indices  # places of the snapshots among the times
+
+
+@dataclass(frozen=True)
+class FollowPath:
+    """Follow a path and keep snapshots of it: all, or as many as may be sent.
+
+    Attributes
+    ----------
+    settings : PathSettings
+    chosen : float or None
+        A time of which there must be a snapshot.
+    folder : Path or None
+        For the snapshots.
+    most_sent : float
+        Bytes of snapshots that other machines send.
+    checkpoints : Checkpoints or None
+    """
+
+    settings: PathSettings
+    chosen: float | None
+    folder: Path | None
+    most_sent: float
+    checkpoints: Checkpoints | None
+
+    def run(self, votes: Comparisons, runtime: Runtime, reporter: Reporter) -> Any:
+        """Return the path; its snapshots stay where they are if that is not here."""
+        if runtime.is_alone:
+            return follow(
+                votes, self.settings, runtime, keep=self.folder or True,
+                checkpoint=self._checkpoint(runtime), reporter=reporter,
+            )  # fmt: skip
+        layout = Layout.of(votes, self.settings.terms.traits)
+        (n_slots,) = runtime.total(float(layout.n_slots))
+        kept = self._kept(n_slots)
+        deviation, sparse = np.zeros((2, len(kept), layout.n_slots))
+
+        def observe(index: int, state: State) -> None:
+            for row in np.flatnonzero(kept == index):
+                deviation[row], sparse[row] = state.deviation, state.sparse
+
+        snapshots = {"deviation": deviation, "sparse": sparse}
+        path = follow(
+            votes, self.settings, runtime, observe=observe, keep=False,
+            checkpoint=self._checkpoint(runtime, snapshots), reporter=reporter,
+        )  # fmt: skip
+        return Stored(_PartOfPath(path, kept), snapshots)
+
+    def join(self, parts: Sequence[Any]) -> RegularizationPath:
+        """Put the paths of all users together, at the times of which there are snapshots."""
+        if isinstance(parts[0], RegularizationPath):  # there is no other
+            path: RegularizationPath = parts[0]
+            _refuse_incomplete(path.ending)
+            return path
+        _refuse_incomplete(parts[0].value.path.ending)
+        return _joined(parts, self.folder)
+
+    def _kept(self, n_slots: float) -> Indices:
+        times = self.settings.times
+        n_kept = int(np.clip(int(self.most_sent / (2 * 8 * n_slots)) - 1, 0, len(times)))
+        chosen = times[-1] if self.chosen is None else self.chosen
+        return spread_out(len(times), n_kept, int(np.searchsorted(times, chosen)))
+
+    def _checkpoint(self, runtime: Runtime, filled: dict[str, Floats] | None = None) -> Any:
+        if self.checkpoints is None:
+            return None
+        return self.checkpoints.of_path("path", self.settings.scheme, runtime, filled)
+
+
+def _refuse_incomplete(ending: Ending) -> None:
+    if ending is not Ending.COMPLETE:
+        raise PathFailed(ending.value)
+
+
+def _joined(parts: Sequence[Stored], folder: Path | None) -> RegularizationPath:
+    """Put the paths of all machines together, user after user.
+
+    Snapshots are taken from the machines one at a time, so that no more than their sum is held.
+    """
+    paths: list[RegularizationPath] = [part.value.path for part in parts]
+    first, kept = paths[0], parts[0].value.kept
+    before = np.cumsum([0, *(path.slots.start[-1] for path in paths)])
+    snapshots: dict[str, Any] = {
+        name: room_for_snapshots((len(kept), int(before[-1])), name, folder)
+        for name in ("deviation", "sparse")
+    }
+    for part, begin, end in zip(parts, before[:-1], before[1:], strict=True):
+        for name, values in snapshots.items():
+            for row in range(len(kept)):
+                values[row, begin:end] = part.row(name, row)
+    starts = [path.slots.start[1:] + slots for path, slots in zip(paths, before, strict=False)]
+    coordinates = np.concatenate([path.slots.coordinate for path in paths])
+    return replace(
+        first,
+        slots=Slots.of(np.concatenate([[0], *starts]), coordinates, first.vector),
+        times=first.times[kept],
+        consensus=first.consensus[kept],
+        entry_times=np.concatenate([path.entry_times for path in paths]),
+        **snapshots,
+    )

@@ -1,0 +1,207 @@
+"""The commands on a fitted model: rank, abnormal, predict, recommend, report."""
+
+import io
+import json
+
+import numpy as np
+import polars as pl
+import pytest
+from numpy.testing import assert_allclose
+
+from commands import in_one_line, invoke, output_of, refused, run, width
+from crowds import crowd, gather
+from isplitlbi import ISplitLBI
+from isplitlbi.abnormal import UNTRUSTWORTHY
+from isplitlbi.output.tables import users_table
+from isplitlbi.storage import save_model
+
+USER_COLUMNS = [
+    "user", "votes", "entry_time", "entry_rank", "distance", "p_value", "q_value", "abnormal",
+    "kind", "quality", "explanation",
+]  # fmt: skip
+EFFECT_COLUMNS = [
+    "item", "rank", "rank_low", "rank_high", "rank_without", "score", "score_without", "tier",
+    "tier_without",
+]  # fmt: skip
+
+
+def test_the_report_is_that_of_the_model_and_replaces_nothing_unasked(model_folder, tmp_path):
+    from isplitlbi.output.report import TITLE, render
+    from isplitlbi.storage import load_model
+
+    file = tmp_path / "report.html"
+    done = invoke("report", str(model_folder), "-o", str(file))
+    assert done.exit_code == 0, done.output
+    assert "".join(done.stdout.split()).startswith(f"Report:{file}")
+    assert file.read_text(encoding="utf-8") == render(load_model(model_folder), TITLE)
+    again = run("report", str(model_folder), "-o", str(file), "--title", "Mine")
+    assert again.returncode == 2
+    assert (
+        again.stderr == f"isplitlbi: {file} exists already; choose another name or use --force.\n"
+    )
+    assert "Mine" not in file.read_text(encoding="utf-8")
+    forced = invoke("report", str(model_folder), "-o", str(file), "--title", "Mine", "--force")
+    assert forced.exit_code == 0
+    assert "<h1>Mine</h1>" in file.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("format", ["csv", "json"])
+def test_every_result_can_be_piped(model_folder, votes_file, format):
+    columns = {
+        ("rank",): ["tier", "item", "score"],
+        ("rank", "--user", "user-01"): ["tier", "item", "score", "compared"],
+        ("abnormal",): USER_COLUMNS,
+        ("predict", votes_file): ["user", "left", "right", "winner", "p_left", "p_tie", "p_right"],
+        ("recommend", "--same-as", "item-01"): ["item", "score", "difference"],
+    }
+    for (name, *rest), expected in columns.items():
+        shown = invoke(name, str(model_folder), *map(str, rest), "--format", format)
+        assert shown.exit_code == 0, shown.output
+        if format == "csv":
+            table = pl.read_csv(io.StringIO(shown.stdout))
+        else:
+            table = pl.DataFrame(json.loads(shown.stdout), infer_schema_length=None)
+        if len(table):
+            assert table.columns == expected
+    checked = json.loads(invoke("check", str(votes_file), "--format", "json").stdout)
+    assert checked["summary"]["users"] == 12
+
+
+def test_tables_for_people_fit_80_columns(model_folder, votes_file):
+    for name, *rest in (
+        ("rank",), ("rank", "--user", "user-01"), ("abnormal", "--all"),
+        ("recommend", "--better-than", "item-01"),
+        ("predict", str(votes_file), "--format", "table"),
+    ):  # fmt: skip
+        shown = invoke(name, str(model_folder), *rest)
+        assert shown.exit_code == 0, shown.output
+        assert width(shown.stdout) <= 80
+    checked = invoke("check", str(votes_file))
+    assert width(checked.stdout) <= 80
+
+
+def test_unknown_users_are_taken_for_the_consensus_and_said_to_be(model_folder, tmp_path):
+    pairs = tmp_path / "pairs.csv"
+    pairs.write_text("user,left,right\nnobody,item-01,item-02\nuser-01,item-01,item-02\n")
+    done = run("predict", model_folder, pairs)
+    assert done.returncode == 0
+    assert "taken for the consensus: nobody." in done.stderr
+    assert len(done.stdout.splitlines()) == 3
+
+
+# --- abnormal ------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def model():
+    return ISplitLBI(kappa=5.0, times=[0.4], time=0.7).fit(gather(crowd(21)))
+
+
+@pytest.fixture(scope="module")
+def stored(model, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("models") / "model"
+    save_model(model, folder)
+    return folder
+
+
+def as_csv(*arguments):
+    return pl.read_csv(io.StringIO(output_of(*arguments, "--format", "csv")))
+
+
+def test_every_user_is_in_the_csv_and_in_the_json(stored, model):
+    table = as_csv("abnormal", stored)
+    rows = json.loads(output_of("abnormal", stored, "--format", "json"))
+    assert table.columns == USER_COLUMNS
+    assert all(list(row) == USER_COLUMNS for row in rows)
+    assert rows == users_table(model).to_dicts()
+    assert [row["user"] for row in rows] == table["user"].to_list()
+    assert set(table["user"]) == set(model.users_)
+    assert table.filter("abnormal")["user"].to_list() == model.abnormal_users_
+
+
+def test_a_kind_can_be_asked_for_and_so_can_two(stored):
+    assert as_csv("abnormal", stored, "--kind", "reversed")["user"].to_list() == ["reversed"]
+    both = as_csv("abnormal", stored, "--kind", "position-biased", "--kind", "blunter")
+    assert set(both["user"]) == {"always left", "always right", "blunter"}
+    shown = output_of("abnormal", stored, "--kind", "tie-happy")
+    assert "tie-happy" in shown
+    assert "reversed  " not in shown
+
+
+def test_a_larger_false_discovery_rate_names_more_users(stored):
+    strict, usual, lenient = (
+        as_csv("abnormal", stored, "--fdr", fdr)["abnormal"].sum()
+        for fdr in ("0.001", "0.05", "0.2")
+    )
+    assert 0 < strict <= usual <= lenient < 73
+
+
+def test_the_effect_comes_as_csv(stored, model):
+    table = as_csv("abnormal", stored, "--effect")
+    assert table.columns == EFFECT_COLUMNS
+    assert set(table["item"]) == set(model.items_)
+    assert_allclose(table["score_without"], model.effect_of_leaving_out().score_without)
+    some = as_csv("abnormal", stored, "--effect", "--kind", "reversed")
+    expected = model.effect_of_leaving_out(["reversed"])
+    assert_allclose(some["score_without"], expected.score_without)
+    assert not np.allclose(some["score_without"], table["score_without"])
+
+
+def test_the_table_says_who_in_which_way_and_whether_it_matters(stored, model):
+    shown = output_of("abnormal", stored)
+    assert width(shown) <= 80
+    text = in_one_line(shown)
+    assert f"{len(model.abnormal_users_)} of 73 users do not vote like the consensus" in text
+    assert in_one_line(model.effect_of_leaving_out().sentence()) in text
+    some = model.effect_of_leaving_out(UNTRUSTWORTHY).sentence()
+    assert some.lower() in text.split("Only reversed, careless, position-biased")[1].lower()
+    assert "2 users have too few votes to be named at all" in text
+    assert "normal-01" not in text
+    for user in ("reversed", "careless", "never-tie"):
+        assert user in text
+
+
+def test_the_table_can_show_everybody_in_80_columns(stored):
+    shown = output_of("abnormal", stored, "--all")
+    assert width(shown) <= 80
+    assert "normal-01" in shown
+    assert "it would take about" in in_one_line(shown)
+
+
+def test_the_table_of_the_effect_ends_with_its_sentence(stored, model):
+    shown = output_of("abnormal", stored, "--effect")
+    assert width(shown) <= 80
+    assert in_one_line(shown).endswith(model.effect_of_leaving_out().sentence())
+
+
+def test_where_nobody_is_abnormal_nothing_is_said_of_an_effect(stored):
+    shown = in_one_line(output_of("abnormal", stored, "--fdr", "1e-9"))
+    assert shown.startswith("0 of 73 users do not vote like the consensus")
+    assert "Without" not in shown
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("--kind", "evil"), "--kind 'evil' is not one of reversed, careless, position-biased, "),
+        (("--fdr", "2"), "fdr is 2.0; it must lie between 0 and 1."),
+        (("--fdr", "0"), "fdr is 0.0; it must lie between 0 and 1."),
+    ],
+)
+def test_what_cannot_be_asked_for_is_refused_in_one_sentence(
+    stored, monkeypatch, capsys, arguments, sentence
+):
+    complaint = refused(monkeypatch, capsys, "abnormal", stored, "--quiet", *arguments)
+    assert complaint.startswith(f"isplitlbi: {sentence}")
+    assert complaint.count("\n") == 1
+
+
+def test_one_user_comes_with_the_votes_that_tell_most(model, stored):
+    user = model.abnormal_users_[0]
+    shown = output_of("abnormal", stored, "--user", user, "-q")
+    kind = model.abnormality_.kind[int(np.flatnonzero(model.users_ == user)[0])]
+    assert shown.startswith(f"{user}: ")
+    assert f"{kind}: " in shown
+    assert "What the consensus least expected:" in shown
+    rows = json.loads(output_of("abnormal", stored, "--user", user, "-q", "--format", "json"))
+    assert list(rows[0]) == ["left", "right", "winner", "times", "probability"]

@@ -1,0 +1,68 @@
+"""Clusters for tests: a scheduler and its workers, in processes of their own, on loopback."""
+
+import os
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+DASK = Path(sys.executable).with_name("dask")
+
+
+class Processes:
+    """A scheduler and its workers, started from the command line."""
+
+    def __init__(self, folder):
+        self.folder, self.workers = folder, []
+        self.file = folder / "scheduler.json"
+        self.scheduler = self._start(
+            "scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard",
+            "--scheduler-file", str(self.file),
+        )  # fmt: skip
+        deadline = time.monotonic() + 60
+        while not self.file.exists() and time.monotonic() < deadline:
+            time.sleep(0.05)
+
+    def _start(self, *arguments):
+        # Workers find the jobs that tests give them beside this file.
+        paths = [str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")]
+        return subprocess.Popen(
+            [sys.executable, DASK, *arguments], stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL, cwd=self.folder,
+            env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, paths))},
+        )  # fmt: skip
+
+    def add(self, n_workers):
+        for _ in range(n_workers):
+            self.workers.append(
+                self._start(
+                    "worker", "--scheduler-file", str(self.file), "--host", "127.0.0.1",
+                    "--nthreads", "1", "--no-nanny", "--no-dashboard",
+                )
+            )  # fmt: skip
+
+    def client(self, n_workers):
+        from distributed import Client
+
+        client = Client(scheduler_file=str(self.file), direct_to_workers=True)
+        if n_workers:
+            client.wait_for_workers(n_workers, timeout=60)
+        return client
+
+    def stop(self):
+        for process in (*self.workers, self.scheduler):
+            process.kill()
+            process.wait()
+
+
+@contextmanager
+def processes(folder, n_workers):
+    """Give a cluster of so many workers, and a client of it."""
+    started = Processes(folder)
+    try:
+        started.add(n_workers)
+        with started.client(n_workers) as client:
+            yield started, client
+    finally:
+        started.stop()

@@ -1,0 +1,108 @@
+"""Whether individual rankings help: the experiment and its verdicts."""
+
+import numpy as np
+import pytest
+
+from diagnosed import columns, found, healthy
+from isplitlbi.data.comparisons import Comparisons
+from isplitlbi.diagnostics import individual
+from isplitlbi.diagnostics.check import check
+from isplitlbi.evaluation.simulate import few_votes_study, malicious_study, paper_study, simulate
+from isplitlbi.model.links import Logistic
+from isplitlbi.solvers.likelihood import fit_consensus
+from votes import random_votes, rebuilt
+
+
+def verdict(votes):
+    return found(votes, "individual-rankings").details["verdict"]
+
+
+def test_individual_rankings_help_where_tastes_differ():
+    finding = found(paper_study(0).votes, "individual-rankings")
+    assert finding.details["verdict"] == "help"
+    assert finding.details["own_rankings_log_loss"] < finding.details["consensus_log_loss"]
+    assert "can be expected to help" in finding.sentence
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_individual_rankings_do_not_help_where_people_agree(seed):
+    votes = healthy(seed, n_users=60, votes_per_user=(100, 150), n_items=10)
+    assert verdict(votes) == "no-help"
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_ties_that_differ_by_chance_are_no_reason_for_thresholds(seed):
+    votes = healthy(seed, n_users=60, votes_per_user=(8, 60), n_items=8)
+    details = found(votes, "individual-rankings").details
+    assert details["verdict"] in ("no-help", "unclear")
+    assert details["own_thresholds_log_loss"] > details["consensus_log_loss"]
+
+
+def test_people_who_differ_in_ties_only_need_thresholds_of_their_own():
+    one = columns(healthy(0, threshold=0.1, votes_per_user=(80, 120)))
+    other = columns(healthy(0, threshold=2.0, votes_per_user=(80, 120)))
+    other[0] = [f"other {user}" for user in other[0]]
+    votes = Comparisons.from_arrays(*(a + b for a, b in zip(one, other, strict=True)))
+    assert verdict(votes) == "thresholds"
+
+
+def test_a_few_votes_are_too_few_to_tell():
+    assert verdict(random_votes(0, n_votes=60)) == "unclear"
+    one_of_ten = simulate(n_users=10, votes_per_user=(40, 60), random_state=3).votes
+    finding = found(one_of_ten, "individual-rankings")
+    assert finding.details["verdict"] == "unclear"
+    assert "give or take" in finding.sentence
+
+
+def test_large_studies_are_judged_on_a_part_of_their_users(monkeypatch):
+    votes = malicious_study("reversed", 0).votes
+    whole = found(votes, "individual-rankings").details
+    monkeypatch.setattr(individual, "MOST_MEASURED", 4000)
+    part = found(votes, "individual-rankings").details
+    assert part["verdict"] == whole["verdict"]
+    assert part != whole
+    monkeypatch.setattr(individual, "MOST_MEASURED", 1)  # two users, however many votes they have
+    assert found(votes, "individual-rankings")
+
+
+def test_own_thresholds_minimise_their_convex_loss():
+    votes, link = healthy(votes_per_user=(40, 80)), Logistic()
+    consensus = fit_consensus(votes, link)
+    own = individual.own_thresholds(votes, link, consensus, 1e-3)
+
+    def loss(threshold):
+        margin = consensus.scores[votes.left] - consensus.scores[votes.right]
+        log_probabilities = link.log_probabilities(margin, threshold[votes.user])
+        happened = -log_probabilities[np.arange(len(votes)), 1 - votes.outcome]
+        prior = (threshold - consensus.threshold) ** 2 / 2
+        return np.bincount(votes.user, happened, votes.n_users) + prior
+
+    for factor in (0.999, 1.001):
+        assert np.all(loss(own) <= loss(factor * own) + 1e-9)
+
+
+def test_the_measurement_does_not_depend_on_the_order_of_rows_either():
+    votes = few_votes_study(0).votes
+    diagnosis = check(votes).as_dict()
+    order = np.random.default_rng(1).permutation(len(votes))
+    assert check(rebuilt(votes, order)).as_dict() == diagnosis
+    assert check(votes).as_dict() == diagnosis
+
+
+@pytest.mark.parametrize(
+    "name, expected",
+    [
+        ("age", "help"),
+        ("college", "thresholds"),
+        ("llmfao", "help"),
+        ("simulation", "help"),
+        ("wmt16_cze-eng", "thresholds"),
+    ],
+)
+def test_real_votes_are_usable_and_judged(shared_data, name, expected):
+    file = shared_data / f"{name}.csv"
+    if not file.is_file():
+        pytest.skip(f"no {file.name} among the real votes")
+    votes = Comparisons.read(file)
+    assert not check(votes).is_serious
+    assert verdict(votes) == expected

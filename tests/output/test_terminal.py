@@ -1,0 +1,84 @@
+"""What results look like on a terminal."""
+
+import io
+
+import polars as pl
+import pytest
+from rich.console import Console
+
+from commands import width
+from isplitlbi.data.readers import read_votes
+from isplitlbi.evaluation.protocol import METHODS, METRICS, Evaluation
+from isplitlbi.output import terminal
+from isplitlbi.output.terminal import (
+    Format,
+    emit,
+    model_bar,
+    print_evaluation,
+    print_notes,
+    printable,
+)
+from isplitlbi.runtime.progress import Progress
+
+
+def test_all_methods_and_long_times_fit_80_columns():
+    methods = list(METHODS)
+    rows = [
+        {"method": method, "repeat": repeat} | dict.fromkeys(METRICS, 0.123 + repeat / 2)
+        | {"seconds": 12345.678, "log_loss": None if "alpha" in method else 12.345}
+        for method in methods for repeat in range(2)
+    ]  # fmt: skip
+    found = Evaluation({"repeats": 2, "test_share": 0.2}, pl.DataFrame(rows), {})
+    out = io.StringIO()
+    print_evaluation(Console(file=out, width=80), found, with_reliability=True)
+    shown = out.getvalue()
+    assert width(shown) <= 80
+    assert "…" not in shown
+    for method in methods:
+        assert [line.split()[0] for line in shown.splitlines() if line].count(method) == 3
+    assert shown.count("12345.678") == len(methods)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [("tea", "tea"), ("茶 🥛", "茶 🥛"), ("a\nb", "a\\nb"), ("\x1b[31mred", "\\x1b[31mred")],
+)
+def test_an_id_cannot_break_a_line_or_a_terminal(text, shown):
+    assert printable(text) == shown
+
+
+def test_a_table_says_yes_no_and_nothing_in_words(capsys):
+    emit(pl.DataFrame({"is_tied": [True, False], "score": [0.12345, None]}), Format.table)
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert lines == [["is", "tied", "score"], ["yes", "0.123"], ["no", "-"]]
+
+
+def test_notes_go_beside_the_results(tmp_path, capsys):
+    file = tmp_path / "votes.csv"
+    file.write_text("user,left,right,winner\nann,tea,milk,left\nann,tea,tea,left\n")
+    print_notes(read_votes(file, drop_invalid=True))
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert "1 row dropped" in shown.err
+
+
+def test_the_bar_says_what_is_done_and_how_many_have_left(monkeypatch):
+    told = []
+
+    class Bar:
+        def __enter__(self):
+            return lambda *what: told.append(what)
+
+        def __exit__(self, *_):
+            pass
+
+    monkeypatch.setattr(terminal, "progress_bar", lambda what, quiet: Bar())
+    with model_bar("Fitting", quiet=False) as progress:
+        progress(Progress(0.25, 1.0, 3))
+        progress(Progress(0.75, doing="testing users"))
+    assert told == [(0.25, "3 users have left"), (0.75, "testing users")]
+
+
+def test_whoever_wants_quiet_gets_no_bar():
+    with model_bar("Fitting", quiet=True) as progress:
+        assert progress is None
