@@ -1,11 +1,16 @@
-"""The functions that compiled loops have instead of the C library's."""
+"""What numba is taught: the types of links and problems, and functions of its own."""
+
+from collections import namedtuple
 
 import numpy as np
 import pytest
-from numba import njit
+from numba import njit, typeof
 
-from isplitlbi.kernels import numba_links  # noqa: F401  teaches numba the functions
+from isplitlbi.data.layout import Layout
+from isplitlbi.kernels import Problem, numba_links
 from isplitlbi.model import links
+from isplitlbi.model.links import LINKS, Logistic
+from votes import random_votes
 
 FUNCTIONS = {
     "exp_minus": np.concatenate([[0.0], np.geomspace(1e-300, 708.0, 5000)]),
@@ -37,3 +42,30 @@ def test_what_is_too_small_is_no_trap():
     assert np.all(found[:3] < 1e-300)
     assert np.all(found[:3] >= 0.0)
     assert np.isnan(found[3])
+
+
+def test_links_have_types_of_their_own_and_those_of_others_are_marked():
+    class Mine(Logistic):
+        """Somebody's link."""
+
+    types = [typeof(link()) for link in (*LINKS.values(), Mine)]
+    assert len(set(types)) == len(types)
+    assert typeof(Logistic()) is typeof(Logistic())
+    assert [numba_links.FOREIGN in each.name for each in types] == [*[False] * len(LINKS), True]
+
+
+def test_the_type_of_a_problem_is_what_numba_finds_by_itself():
+    layout = Layout.of(random_votes(0))
+    changeable = layout._replace(edges=type(layout.edges)(*map(np.array, layout.edges)))
+    problems = [
+        Problem.of(layout, Logistic(), 1e-3),
+        Problem.of(layout, links.Probit(), 1e-3),
+        Problem.of(layout, Logistic(), 1),
+        Problem.of(changeable, Logistic(), 1e-3),
+    ]
+    other = namedtuple("Other", Problem._fields)  # one that nothing is taught of
+    found = [typeof(each) for each in (*problems, *problems)]
+    assert len(set(found)) == len(problems)
+    for problem, kind in zip((*problems, *problems), found, strict=True):
+        assert kind.types == typeof(other(*problem)).types
+        assert kind.instance_class is Problem

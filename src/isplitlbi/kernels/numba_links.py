@@ -33,6 +33,7 @@ from numba.extending import (
 )
 from numpy.polynomial import chebyshev
 
+from isplitlbi.kernels import Problem
 from isplitlbi.model import links
 from isplitlbi.model.links import LINKS, Link, exp_minus, log_normal_cdf, log_one_plus, log_positive
 
@@ -153,6 +154,24 @@ register_model(LinkType)(models.OpaqueModel)
 @typeof_impl.register(Link)
 def _type_of_link(value: Link, _context: Any) -> LinkType:
     return _type_of_class(type(value))
+
+
+_PROBLEMS: dict[Any, Any] = {}  # the types of problems, by what decides them
+
+
+@typeof_impl.register(Problem)
+def _type_of_problem(problem: Problem, context: Any) -> Any:
+    """Tell the type of a problem.
+
+    Numba knows the types of arrays quickly, but not where a link is among them: it would then ask
+    each array at every call, which takes as long as thousands of votes.
+    """
+    arrays = (*problem.slots[:3], *problem.edges, problem.has_ties)
+    kinds = tuple([(array.dtype.num, array.ndim, array.flags.num) for array in arrays])
+    key = type(problem.link), type(problem.delta), kinds
+    if key not in _PROBLEMS:
+        _PROBLEMS[key] = typeof_impl.dispatch(tuple)(problem, context)
+    return _PROBLEMS[key]
 
 
 @unbox(LinkType)
