@@ -523,6 +523,12 @@ def test_feasible_thresholds_are_left_alone(loops, joint):
     np.testing.assert_array_equal(p, own)
 
 
+@both_kernels
+def test_a_projection_of_what_is_not_a_number_ends(loops):
+    assert np.isnan(project(loops, np.nan, np.array([0.3, np.nan]))[1]).any()
+    assert np.isnan(project(loops, 0.3, np.array([0.3, np.nan]))[1]).any()
+
+
 @pytest.mark.parametrize("traits", TRAITS.values(), ids=TRAITS)
 def test_projection_touches_thresholds_only(traits):
     layout = Layout.of(random_votes(0), traits)
