@@ -174,7 +174,9 @@ def _fit_pooled(
     _, fitted, *_ = Solver(pooled, link, delta, runtime).solve(
         anchor, accuracy, nothing.copy(), guess
     )
-    return Consensus(vector, nothing + fitted)
+    values = nothing + fitted
+    values[vector.threshold] = max(values[vector.threshold], delta)  # the sum may round below
+    return Consensus(vector, values)
 
 
 # --- users -----------------------------------------------------------------------------------
