@@ -173,12 +173,14 @@ def _scorer(
     Votes of one user on one pair, the same way round, are scored together.
     """
     layout = Layout.of(votes, terms.traits, sees=Sees.SIDE)
-    problem = kernels.Problem.of(layout, link, delta=0.0)  # no bound has a say in a prediction
+    problem = kernels.Problem.of(layout, delta=0.0)  # no bound has a say in a prediction
     total = float(np.stack(layout.edges.counts, axis=1).sum())
     by_threshold = rule == "threshold"
 
     def score(consensus: Floats, deviation: Floats, deviates: Mask, table: Floats) -> float:
-        loss: float = loops.score(problem, consensus, deviation, deviates, by_threshold, table)
+        loss: float = loops.score(
+            link, problem, consensus, deviation, deviates, by_threshold, table
+        )
         return loss / total if total else 0.0
 
     return score

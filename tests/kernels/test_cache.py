@@ -23,9 +23,9 @@ from isplitlbi.model.links import Logistic
 def loss_of(link):
     layout = Layout.of(Comparisons.from_arrays(["ann"], ["tea"], ["milk"], ["tie"]))
     gradient = Gradient(np.empty(3), np.empty(3))
-    problem = Problem.of(layout, link, 1e-3)
+    problem = Problem.of(layout, 1e-3)
     loops = backend("numba").loss_and_gradient
-    loss = loops(problem, np.array([0.5, 0.0, 1.0]), np.zeros(3), gradient)
+    loss = loops(link, problem, np.array([0.5, 0.0, 1.0]), np.zeros(3), gradient)
     return round(float(loss), 9), sum(loops.stats.cache_hits.values())
 """
 

@@ -1,16 +1,12 @@
-"""What numba is taught: the types of links and problems, and functions of its own."""
-
-from collections import namedtuple
+"""What numba is taught: the types of links, and functions of its own."""
 
 import numpy as np
 import pytest
 from numba import njit, typeof
 
-from isplitlbi.data.layout import Layout
-from isplitlbi.kernels import Problem, numba_links
+from isplitlbi.kernels import numba_links
 from isplitlbi.model import links
 from isplitlbi.model.links import LINKS, Logistic
-from votes import random_votes
 
 FUNCTIONS = {
     "exp_minus": np.concatenate([[0.0], np.geomspace(1e-300, 708.0, 5000)]),
@@ -52,20 +48,3 @@ def test_links_have_types_of_their_own_and_those_of_others_are_marked():
     assert len(set(types)) == len(types)
     assert typeof(Logistic()) is typeof(Logistic())
     assert [numba_links.FOREIGN in each.name for each in types] == [*[False] * len(LINKS), True]
-
-
-def test_the_type_of_a_problem_is_what_numba_finds_by_itself():
-    layout = Layout.of(random_votes(0))
-    changeable = layout._replace(edges=type(layout.edges)(*map(np.array, layout.edges)))
-    problems = [
-        Problem.of(layout, Logistic(), 1e-3),
-        Problem.of(layout, links.Probit(), 1e-3),
-        Problem.of(layout, Logistic(), 1),
-        Problem.of(changeable, Logistic(), 1e-3),
-    ]
-    other = namedtuple("Other", Problem._fields)  # one that nothing is taught of
-    found = [typeof(each) for each in (*problems, *problems)]
-    assert len(set(found)) == len(problems)
-    for problem, kind in zip((*problems, *problems), found, strict=True):
-        assert kind.types == typeof(other(*problem)).types
-        assert kind.instance_class is Problem

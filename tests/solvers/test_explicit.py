@@ -226,11 +226,11 @@ def test_a_step_is_stable_where_scores_and_threshold_curve_together(n_users):
 def test_the_objective_falls_at_every_step_before_anybody_leaves():
     votes, values = mixed_votes(), []
     plain, layout = kernels.backend("numpy"), Layout.of(votes)
-    problem = Problem.of(layout, Logistic(), SLOW.delta)
+    problem = Problem.of(layout, SLOW.delta)
     room = Gradient(np.empty(layout.vector.width), np.empty(layout.n_slots))
 
     def note(_, state):
-        loss = plain.loss_and_gradient(problem, state.consensus, state.deviation, room)
+        loss = plain.loss_and_gradient(Logistic(), problem, state.consensus, state.deviation, room)
         values.append(loss + state.deviation @ state.deviation / (2 * SLOW.nu))
 
     path = walk(votes, Explicit(), times=np.linspace(1e-3, 0.2, 400), observe=note)

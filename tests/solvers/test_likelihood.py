@@ -396,8 +396,8 @@ def slopes(votes, link, nu, fitted):
     """Return the gradient of loss + |P|^2 / (2 nu) in the consensus and in the deviations."""
     layout = Layout.of(votes, fitted.terms.traits)
     gradient = Gradient(np.empty(layout.vector.width), np.empty(layout.n_slots))
-    problem = Problem.of(layout, link, 1e-3)
-    plain.loss_and_gradient(problem, fitted.consensus, fitted.deviation, gradient)
+    problem = Problem.of(layout, 1e-3)
+    plain.loss_and_gradient(link, problem, fitted.consensus, fitted.deviation, gradient)
     return gradient.consensus, gradient.slots + fitted.deviation / nu
 
 

@@ -98,7 +98,7 @@ def test_at_the_solution_nothing_pulls_any_more(link, kind, seed, traits):
     consensus, deviation, *_ = solver.solve(anchor, 1e-10, *start)
 
     gradient = Gradient(np.empty(layout.vector.width), np.empty(layout.n_slots))
-    plain.loss_and_gradient(Problem.of(layout, link, DELTA), consensus, deviation, gradient)
+    plain.loss_and_gradient(link, Problem.of(layout, DELTA), consensus, deviation, gradient)
     w = anchor.dual + anchor.step / anchor.nu * deviation
     norm = np.sqrt(np.add.reduceat(w * w, layout.slots.start[:-1]))
     ratio = anchor.kappa * anchor.step / anchor.nu

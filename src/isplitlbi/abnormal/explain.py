@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from isplitlbi.abnormal.expectation import Answers, Expectation, Inputs
-from isplitlbi.abnormal.kinds import KINDS, Evidence, Explanation, Figures
+from isplitlbi.abnormal.kinds import KINDS, Evidence, Figures
 from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.data.splits import held_out_parts
 from isplitlbi.model.links import Link
@@ -91,11 +91,15 @@ def _by_few_numbers(inputs: Inputs, expected: Expectation, asked: Mask) -> _FewN
     found = _FewNumbers(best, seen, numbers, names)
     if not asked.any():
         return found
+    # No part of the whole: nobody else's slots are visited.
     theirs = replace(inputs.votes.subset(asked[inputs.votes.user]), whole=None)
     cost = 0.5 * np.log(np.maximum(answers.sum_by_user(answers.n_votes), 1.0))
     to_one_side = _share_to_one_side(answers)
     for explanation in EXPLANATIONS:
-        fitted = _fitted(theirs, inputs, explanation)
+        fitted = fit_numbers(
+            theirs, inputs.link, inputs.consensus, explanation.free, slope=explanation.slope,
+            variance=PRIOR_VARIANCE, delta=inputs.delta, runtime=inputs.runtime,
+        )  # fmt: skip
         likelihood = _log_likelihood(inputs, expected, asked, fitted)
         value = likelihood - explanation.cost * cost
         evidence = Evidence(*fitted, threshold, to_one_side)
@@ -108,21 +112,6 @@ def _by_few_numbers(inputs: Inputs, expected: Expectation, asked: Mask) -> _FewN
             for user in np.flatnonzero(its):
                 names[user] = name
     return found
-
-
-def _fitted(votes: Comparisons, inputs: Inputs, explanation: Explanation) -> Numbers:
-    """Fit what an explanation leaves free; the rest is as it says, to the last digit."""
-    free = explanation.free
-    held = Numbers(
-        np.full(votes.n_users, explanation.slope),
-        np.zeros(votes.n_users),
-        np.full(votes.n_users, inputs.consensus.threshold),
-    )
-    fitted = fit_numbers(
-        votes, inputs.link, inputs.consensus, free, slope=explanation.slope,
-        variance=PRIOR_VARIANCE, delta=inputs.delta, runtime=inputs.runtime,
-    )  # fmt: skip
-    return held._replace(**{name: getattr(fitted, name) for name in free})
 
 
 def _log_likelihood(inputs: Inputs, expected: Expectation, asked: Mask, numbers: Numbers) -> Floats:

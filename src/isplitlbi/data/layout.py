@@ -169,9 +169,14 @@ class Layout(NamedTuple):
         known = _LAYOUTS.setdefault(votes, {})
         key = (*traits, sees)
         if key not in known:
-            known[key] = _lay_out(votes, traits, sees)
+            known[key] = cls.made(votes, traits, sees)
         found: Layout = known[key]
         return found
+
+    @classmethod
+    def made(cls, votes: Comparisons, traits: Sequence[Trait], sees: Sees = Sees.PAIR) -> Layout:
+        """Lay out votes and do not keep it, for traits that nobody asks for again."""
+        return _lay_out(votes, traits, max([sees, *(trait.sees for trait in traits)]))
 
     @property
     def terms(self) -> tuple[str, ...]:

@@ -60,6 +60,11 @@ class MethodSettings(NamedTuple):
     n_jobs: int | None
     seed: int
 
+    def check(self) -> None:
+        """Refuse words that are none."""
+        check_choice("rule", self.rule)
+        check_choice("scoring", self.scoring, tuple(SCORINGS))
+
 
 # Among these iSplit LBI and LBI choose by their inner folds, as the others choose their penalties.
 NUS, KAPPAS = (0.1, 0.3, 1.0), (10.0, 30.0, 100.0)
@@ -289,33 +294,23 @@ def evaluate(
         Called before each fit with the share of the work done and what comes next.
     """
     names = methods_named(methods)
-    check_choice("rule", rule)
-    check_choice("scoring", scoring, tuple(SCORINGS))
+    told = MethodSettings(rule, scoring, n_jobs, seed)
+    told.check()
     if repeats < 1:
         raise InvalidSetting(f"repeats is {repeats}; it must be at least 1.")
-    kept = _with_enough(votes, min_votes)
-    told = MethodSettings(rule, scoring, n_jobs, seed)
+    kept, tell = _with_enough(votes, min_votes), progress or (lambda done, doing: None)
     trials: list[_Trial] = []
     for repeat, split in enumerate(_splits(kept, test_share, repeats, seed)):
         for name in names:
-            if progress is not None:
-                progress(len(trials) / (repeats * len(names)), f"repeat {repeat + 1}, {name}")
+            tell(len(trials) / (repeats * len(names)), f"repeat {repeat + 1}, {name}")
             trials.append(_try(name, told, repeat, *split))
-    if progress is not None:
-        progress(1.0, "done")
+    tell(1.0, "done")
     settings = {
-        "votes": len(kept),
-        "users": int((kept.votes_per_user > 0).sum()),
-        "items": len(np.union1d(kept.left, kept.right)),
-        "methods": names,
-        "repeats": repeats,
-        "test_share": test_share,
-        "min_votes": min_votes,
-        "grouped": kept.group is not None,
-        "rule": rule,
-        "scoring": scoring,
-        "seed": seed,
-    }
+        "votes": len(kept), "users": int((kept.votes_per_user > 0).sum()),
+        "items": len(np.union1d(kept.left, kept.right)), "methods": names, "repeats": repeats,
+        "test_share": test_share, "min_votes": min_votes, "grouped": kept.group is not None,
+        "rule": rule, "scoring": scoring, "seed": seed,
+    }  # fmt: skip
     return Evaluation(settings, _table(trials, names), _reliabilities(trials))
 
 

@@ -117,7 +117,7 @@ class _Design:
     malicious: Mapping[str, float]
     noise: str
 
-    def check(self) -> None:
+    def __post_init__(self) -> None:
         """Refuse what makes no sense."""
         self._check_sizes()
         self._check_spreads()
@@ -184,7 +184,8 @@ def simulate(
     """Draw users, items and votes; the defaults are the paper's simulated study (Sec. 3.1).
 
     A vote on a random pair of distinct items is "left" when margin + noise > threshold, "right"
-    when it is <= -threshold, else a tie; margin and threshold are the user's own.
+    when it is <= -threshold, else a tie; margin and threshold are the user's own. Ids are
+    ``user-01``, ``item-01`` and so on, zero-padded.
 
     Parameters
     ----------
@@ -192,46 +193,33 @@ def simulate(
         How many. Items that happen to get no vote are left out of votes and truth alike.
     votes_per_user : (int, int)
         Each user's number of votes is uniform between these two, both included.
-    score_sd : float
-        Standard deviation of the consensus scores, which are normal around zero.
-    threshold : float
-        Consensus tie threshold.
+    score_sd, threshold : float
+        Standard deviation of the consensus scores, normal around zero; consensus tie threshold.
     abnormal_share : float
-        Expected share of users with a different taste: as in the paper each user has one with a
-        certain probability, so their number is random.
-    deviation_sd : float
-        Standard deviation of the score deviations of users with a different taste.
-    threshold_spread : float
-        Their threshold differs from the consensus by at most this share of it, uniformly.
+        Probability of each user to have a different taste, as in the paper: their number is random.
+    deviation_sd, threshold_spread : float
+        Of such users: standard deviation of the score deviations; by which share of it at most the
+        threshold differs from the consensus, uniformly.
     malicious : mapping of str to float, optional
         Share of the users (rounded to whole users, who are picked at random) of each malicious
         kind, in addition to `abnormal_share`. Kinds: "reversed" (votes by the consensus upside
         down), "random" (each outcome with probability 1/3, whatever the items), "always-left",
         "always-tie".
     noise : {"logistic", "normal", "uniform"}
-        Standard logistic (Bradley-Terry), standard normal (Thurstone-Mosteller) or uniform on
-        [-1, 1].
+        Standard logistic (Bradley-Terry) or normal (Thurstone-Mosteller), or uniform on [-1, 1].
     random_state : int, numpy.random.Generator or None
         The same number gives the same study; None gives a new one each time.
-
-    Returns
-    -------
-    Study
-        The votes and the truth. Ids are ``user-01``, ``item-01`` and so on, zero-padded.
 
     Examples
     --------
     >>> votes, truth = simulate(n_users=4, malicious={"reversed": 0.25}, random_state=0)
     >>> votes.n_users, votes.n_items, truth.kind.count("reversed")
     (4, 20, 1)
-    >>> truth.user_scores().shape
-    (4, 20)
     """
     design = _Design(
         n_users, n_items, votes_per_user, score_sd, threshold, abnormal_share, deviation_sd,
         threshold_spread, {} if malicious is None else malicious, noise,
     )  # fmt: skip
-    design.check()
     rng = np.random.default_rng(random_state)
     truth = _draw_truth(design, rng)
     user, left, right = _draw_pairs(design, rng)

@@ -16,12 +16,12 @@ import numpy as np
 
 from isplitlbi.data.layout import Edges, Layout, Slots
 from isplitlbi.errors import InvalidSetting
-from isplitlbi.model.links import Link
 from isplitlbi.typing import Floats, Mask
 
 BACKENDS = {"numba": "numba_loops", "numpy": "numpy_loops"}
 
 Users = tuple[int, int]  # those from the first to before the second
+Sums = tuple[Floats, Floats]  # what users add to gradient and diagonal of the consensus
 
 
 def backend(name: str | None = None) -> Any:
@@ -33,19 +33,22 @@ def backend(name: str | None = None) -> Any:
 
 
 class Problem(NamedTuple):
-    """What the loss is made of: it stays the same all along a path."""
+    """What the loss is made of, besides the link: it stays the same all along a path.
 
-    link: Link
+    The link is an argument of its own: numba recognises tuples of arrays quickly, but not with an
+    object of ours among them.
+    """
+
     slots: Slots
     edges: Edges
     has_ties: Mask  # (n_users,) which users declared a tie
     delta: float  # smallest threshold
 
     @classmethod
-    def of(cls, layout: Layout, link: Link, delta: float) -> Self:
+    def of(cls, layout: Layout, delta: float) -> Self:
         """Take votes as they are laid out."""
         has_ties = layout.sum_by_user(layout.edges.ties) > 0
-        return cls(link, layout.slots, layout.edges, has_ties, delta)
+        return cls(layout.slots, layout.edges, has_ties, delta)
 
 
 class Flow(NamedTuple):

@@ -16,7 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from isplitlbi.kernels import Anchor, Problem, System, Users
+from isplitlbi.kernels import Anchor, Problem, Sums, System, Users
+from isplitlbi.model.links import Link
 from isplitlbi.typing import Floats
 
 
@@ -33,15 +34,21 @@ move_users = squares = is_free = _unbound
 # solution would drift.
 CONJUGATE_ACCURACY = 3e-3
 MOST_CONJUGATE_STEPS = 200
-MOST_NEWTON_STEPS = 30
-SHORTEST_MOVE = 1e-6  # of a Newton step: a line search that gets there has met rounding
+MOST_NEWTON_STEPS = 200
+SHORTEST_MOVE = 1e-12  # of a Newton step: a line search that gets there has met rounding
 # How much more closely the consensus must be solved for than its users, for the same reason.
 CLOSE_CONSENSUS = 8.0
 ERROR_FLOOR = 1e-2  # added to the size of what an error is relative to
 
 
 def minimise(
-    work: Any, anchor: Anchor, enough: float, consensus: Floats, own: Floats, system: System
+    link: Link,
+    work: Any,
+    anchor: Anchor,
+    enough: float,
+    consensus: Floats,
+    own: Floats,
+    system: System,
 ) -> tuple[Floats, Floats, int, int]:
     """Minimise a step's objective, from a first guess that is used up.
 
@@ -58,17 +65,15 @@ def minimise(
     curvature multiplied.
     """
     at, delta = work.slots.common_threshold, work.delta
-    gradient, diagonal = np.empty_like(consensus), np.empty_like(consensus)
-    value = evaluate(work, anchor, consensus, own, system, gradient, diagonal)
+    sums = (np.empty_like(consensus), np.empty_like(consensus))  # gradient and diagonal
+    value = evaluate(link, work, anchor, consensus, own, system, sums)
     n_evaluations, n_conjugate_steps = 1, 0
     trial, trial_own = np.empty_like(consensus), np.empty_like(own)
     if not np.isfinite(value):
         own[:] = np.nan
         return consensus, own, n_evaluations, n_conjugate_steps
     for _ in range(MOST_NEWTON_STEPS):
-        toward, slope, n_steps = newton_direction(
-            work, anchor, consensus, own, system, gradient, diagonal
-        )
+        toward, slope, n_steps = newton_direction(work, anchor, consensus, own, system, sums)
         n_conjugate_steps += n_steps
         length = 1.0
         while True:
@@ -80,7 +85,7 @@ def minimise(
                 if shift <= enough:  # Newton's method squares the error: it is negligible now
                     return trial, trial_own, n_evaluations, n_conjugate_steps
             n_evaluations += 1
-            trial_value = evaluate(work, anchor, trial, trial_own, system, gradient, diagonal)
+            trial_value = evaluate(link, work, anchor, trial, trial_own, system, sums)
             enough_gain = value - trial_value >= 1e-4 * length * slope
             # Near the solution the gain drowns in rounding, and a full step is right.
             if enough_gain or slope <= 1e-10 * abs(value):
@@ -100,8 +105,7 @@ def newton_direction(
     consensus: Floats,
     own: Floats,
     system: System,
-    gradient: Floats,
-    diagonal: Floats,
+    sums: Sums,
 ) -> tuple[Floats, float, int]:
     """Solve the system by preconditioned conjugate gradients.
 
@@ -117,6 +121,7 @@ def newton_direction(
     steps.
     """
     at, width = work.slots.common_threshold, len(consensus)
+    gradient, diagonal = sums
     residual, of_users = -gradient, np.empty(width)
     solution, direction, product = np.zeros(width), np.zeros(width), np.zeros(width)
     free = np.ones(width)
@@ -158,24 +163,22 @@ def newton_direction(
 
 
 def evaluate(
+    link: Link,
     problem: Problem,
     anchor: Anchor,
     consensus: Floats,
     own: Floats,
     system: System,
-    gradient: Floats,
-    diagonal: Floats,
+    sums: Sums,
 ) -> float:
     """Assemble the system; fill gradient and diagonal of the consensus, return the objective."""
-    value: float = assemble(
-        problem, everybody(problem), anchor, consensus, own, system, gradient, diagonal
-    )
-    damping = anchor.damping
+    value: float = assemble(link, problem, everybody(problem), anchor, consensus, own, system, sums)
+    gradient, diagonal = sums
     for k in range(len(consensus)):
         moved = consensus[k] - anchor.consensus[k]
-        value += 0.5 * damping * moved * moved
-        gradient[k] += damping * moved
-        diagonal[k] += damping
+        value += 0.5 * anchor.damping * moved * moved
+        gradient[k] += anchor.damping * moved
+        diagonal[k] += anchor.damping
     return value
 
 

@@ -33,7 +33,6 @@ from numba.extending import (
 )
 from numpy.polynomial import chebyshev
 
-from isplitlbi.kernels import Problem
 from isplitlbi.model import links
 from isplitlbi.model.links import LINKS, Link, exp_minus, log_normal_cdf, log_one_plus, log_positive
 
@@ -66,13 +65,28 @@ INSIDE_LOOPS: Any = {**OPTIONS, "forceinline": True}
 FOREIGN = "foreign link"  # one that is not of this package
 
 
+def _stamp() -> str:
+    """Return a digest of all that is compiled: numba looks at the file of a function only."""
+    digest = sha256()
+    for file in (Path(links.__file__), *sorted(Path(__file__).parent.glob("*.py"))):
+        digest.update(file.read_bytes())
+    return digest.hexdigest()
+
+
+_STAMP = _stamp()
+
+
 class _CacheOfOwnLinks(FunctionCache):
     """Compiled loops on disk; those of a link that is not ours never go there.
 
     Every later process, in any folder, reads the index of what is there, and could not make sense
-    of a class that it cannot import. Nor would a change of what such a class calls be noticed. An
-    index that cannot be read, whatever is in it, is begun anew.
+    of a class that it cannot import. Nor would a change of such a class be noticed, as one of ours
+    is by the stamp. An index that cannot be read, whatever is in it, is begun anew.
     """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__(function)
+        self._cache_file._source_stamp = _STAMP
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """Find compiled code."""
@@ -88,6 +102,9 @@ class _CacheOfOwnLinks(FunctionCache):
         """Keep compiled code."""
         if FOREIGN not in str(sig):
             super().save_overload(sig, data)
+
+
+inlined: Callable[..., Any] = njit(**INSIDE_LOOPS)  # part of a loop, never called by itself
 
 
 def loop(function: Callable[..., Any]) -> Any:
@@ -114,9 +131,7 @@ FORMULAS = (
 class LinkType(types.Opaque):
     """The numba type of one link class; a link holds no data, so its value is nothing.
 
-    The type knows the class by name only. Its name carries a digest of the formulas, because numba
-    keeps compiled loops on disk by the types of their arguments, and would otherwise reuse those of
-    an older formula.
+    The type knows the class by a name only, so that what numba writes to disk never refers to it.
     """
 
     def __init__(self, name: str) -> None:
@@ -128,24 +143,11 @@ _CLASSES: dict[str, type[Link]] = {}  # by the names of their types
 
 @cache  # numba asks at every call
 def _type_of_class(link_class: type[Link]) -> LinkType:
-    of_whom = "link" if link_class in LINKS.values() else FOREIGN
-    name = f"{of_whom} {link_class.__module__}.{link_class.__qualname__}@{_digest(link_class)}"
+    # Two classes of one name may be met in one process, as in a notebook.
+    own = link_class in LINKS.values()
+    name = f"link {link_class.name}" if own else f"{FOREIGN} {len(_CLASSES)}"
     _CLASSES[name] = link_class
     return LinkType(name)
-
-
-def _digest(link_class: type[Link]) -> str:
-    digest = sha256()
-    for file in (Path(links.__file__), *sorted(Path(__file__).parent.glob("*.py"))):
-        digest.update(file.read_bytes())
-    for formula in FORMULAS:
-        function = getattr(link_class, formula)
-        code, around = function.__code__, function.__globals__
-        # Compiled code holds the values of what a formula refers to.
-        values = [around[n] for n in code.co_names if isinstance(around.get(n), int | float)]
-        values += [cell.cell_contents for cell in function.__closure__ or ()]
-        digest.update(repr((code.co_code, code.co_consts, code.co_names, values)).encode())
-    return digest.hexdigest()[:16]
 
 
 register_model(LinkType)(models.OpaqueModel)
@@ -154,24 +156,6 @@ register_model(LinkType)(models.OpaqueModel)
 @typeof_impl.register(Link)
 def _type_of_link(value: Link, _context: Any) -> LinkType:
     return _type_of_class(type(value))
-
-
-_PROBLEMS: dict[Any, Any] = {}  # the types of problems, by what decides them
-
-
-@typeof_impl.register(Problem)
-def _type_of_problem(problem: Problem, context: Any) -> Any:
-    """Tell the type of a problem.
-
-    Numba knows the types of arrays quickly, but not where a link is among them: it would then ask
-    each array at every call, which takes as long as thousands of votes.
-    """
-    arrays = (*problem.slots[:3], *problem.edges, problem.has_ties)
-    kinds = tuple([(array.dtype.num, array.ndim, array.flags.num) for array in arrays])
-    key = type(problem.link), type(problem.delta), kinds
-    if key not in _PROBLEMS:
-        _PROBLEMS[key] = typeof_impl.dispatch(tuple)(problem, context)
-    return _PROBLEMS[key]
 
 
 @unbox(LinkType)

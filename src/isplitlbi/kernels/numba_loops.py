@@ -10,7 +10,7 @@ import math
 import numpy as np
 
 from isplitlbi.kernels import newton
-from isplitlbi.kernels.numba_links import loop
+from isplitlbi.kernels.numba_links import inlined, loop
 
 # Indices are unsigned: at every access numba would ask a signed one whether it is negative.
 index = np.uint64
@@ -22,8 +22,8 @@ CHUNK, LANES = index(128), index(4)
 
 
 @loop
-def loss_and_gradient(problem, consensus, deviation, gradient):
-    link, slots, edges = problem.link, problem.slots, problem.edges
+def loss_and_gradient(link, problem, consensus, deviation, gradient):
+    slots, edges = problem.slots, problem.edges
     n_columns = edges.columns.shape[0]
     total = 0.0
     gradient.consensus[:] = 0.0
@@ -78,8 +78,8 @@ def shrink_groups(slots, dual, kappa, sparse):
 
 
 @loop
-def explicit_step(problem, flow, gradient, step, nu, kappa):
-    loss = loss_and_gradient(problem, flow.consensus, flow.deviation, gradient)
+def explicit_step(link, problem, flow, gradient, step, nu, kappa):
+    loss = loss_and_gradient(link, problem, flow.consensus, flow.deviation, gradient)
     for coordinate in range(len(flow.consensus)):
         flow.consensus[coordinate] -= kappa * step * gradient.consensus[coordinate]
     for slot in range(len(flow.deviation)):
@@ -112,12 +112,12 @@ def project_thresholds(slots, consensus, deviation, delta, joint):
 
 
 @loop
-def threshold_curvature(problem, consensus, deviation, decided, ties):
+def threshold_curvature(link, problem, consensus, deviation, decided, ties):
     slots = problem.slots
     total, largest, steepest = 0.0, 0.0, 0.0
     for user in range(len(slots.start) - 1):
         own = consensus[slots.common_threshold] + deviation[slots.threshold[user]]
-        win_bound, tie_by_margin, tie_by_threshold = problem.link.curvature_bounds(own)
+        win_bound, tie_by_margin, tie_by_threshold = link.curvature_bounds(own)
         here = decided[user] * win_bound
         if ties[user] > 0:
             here += ties[user] * tie_by_threshold
@@ -131,8 +131,8 @@ def threshold_curvature(problem, consensus, deviation, decided, ties):
 
 
 @loop
-def score(problem, consensus, deviation, deviates, by_threshold, confusion):
-    link, slots, edges = problem.link, problem.slots, problem.edges
+def score(link, problem, consensus, deviation, deviates, by_threshold, confusion):
+    slots, edges = problem.slots, problem.edges
     n_columns = index(edges.columns.shape[0])
     total = 0.0
     confusion[:] = 0.0
@@ -199,8 +199,8 @@ def evaluate_chunk(link, threshold, size, chunk):
         chunk[k + index(9) * CHUNK] = tt
 
 
-@loop
-def evaluate_votes(problem, user, total, system, slope, bent, chunk):
+@inlined
+def evaluate_votes(link, problem, user, total, system, slope, bent, chunk):
     """Add up the first and second derivatives of one user's losses by slot; return the loss.
 
     ``total`` are the user's scores and traits in the margin, consensus and deviation together, and
@@ -220,13 +220,13 @@ def evaluate_votes(problem, user, total, system, slope, bent, chunk):
         for k in range(size):
             edge = first_edge + k
             i, j = index(edges.first[edge]) - first_slot, index(edges.second[edge]) - first_slot
-            margin = total[i] - total[j]
-            for c in range(n_columns):
-                margin += edges.columns[c, edge] * total[trait + c]
-            chunk[k] = margin
+            chunk[k] = total[i] - total[j]
             chunk[k + CHUNK] = edges.first_wins[edge]
             chunk[k + index(2) * CHUNK] = edges.ties[edge]
             chunk[k + index(3) * CHUNK] = edges.second_wins[edge]
+        for c in range(n_columns):
+            for k in range(size):
+                chunk[k] += edges.columns[c, first_edge + k] * total[trait + c]
         # Filled up to what is evaluated at once: the last votes would take longer one by one.
         filled = min((size + LANES - ONE) // LANES * LANES, CHUNK)
         for k in range(size, filled):
@@ -234,7 +234,7 @@ def evaluate_votes(problem, user, total, system, slope, bent, chunk):
             chunk[k + CHUNK] = 0.0
             chunk[k + index(2) * CHUNK] = 0.0
             chunk[k + index(3) * CHUNK] = 0.0
-        evaluate_chunk(problem.link, threshold, filled, chunk)
+        evaluate_chunk(link, threshold, filled, chunk)
         for k in range(size):
             edge = first_edge + k
             i, j = index(edges.first[edge]) - first_slot, index(edges.second[edge]) - first_slot
@@ -244,30 +244,31 @@ def evaluate_votes(problem, user, total, system, slope, bent, chunk):
             slope[j] -= by_margin
             bent[i] += mm
             bent[j] += mm
-            for c in range(n_columns):
-                column = edges.columns[c, edge]
-                slope[trait + c] += column * by_margin
-                bent[trait + c] += column * column * mm
             slope[at] += chunk[k + index(6) * CHUNK]
             bent[at] += chunk[k + index(9) * CHUNK]
             system.curvature[0, edge] = mm
             system.curvature[1, edge] = chunk[k + index(8) * CHUNK]
             system.curvature[2, edge] = chunk[k + index(9) * CHUNK]
+        for c in range(n_columns):
+            for k in range(size):
+                column = edges.columns[c, first_edge + k]
+                slope[trait + c] += column * chunk[k + index(5) * CHUNK]
+                bent[trait + c] += column * column * chunk[k + index(7) * CHUNK]
     return value
 
 
 @loop
-def assemble(problem, users, anchor, consensus, own, system, gradient, diagonal):
+def assemble(link, problem, users, anchor, consensus, own, system, sums):
     slots, begin, end = problem.slots, users[0], users[1]
     step, nu, kappa, damping = anchor.step, anchor.nu, anchor.kappa, anchor.damping
     ratio, per_step = kappa * step / nu, 1.0 / step
+    gradient, diagonal = sums
     gradient[:] = 0.0
     diagonal[:] = 0.0
     most = most_slots(slots, begin, end)
     total, slope, bent = np.empty(most), np.empty(most), np.empty(most)
     chunk = np.empty(10 * int(CHUNK))
     common, n_columns = index(slots.common_threshold), index(problem.edges.columns.shape[0])
-    held = np.empty(most)
     value = 0.0
     for user in range(begin, end):
         first_slot, last = index(slots.start[user]), index(slots.threshold[user])
@@ -275,21 +276,23 @@ def assemble(problem, users, anchor, consensus, own, system, gradient, diagonal)
         for k in range(at):
             total[k] = consensus[index(slots.coordinate[first_slot + k])] + own[first_slot + k]
         total[at] = own[last]
-        fill_held(anchor, at - n_columns, at, held)
-        value += evaluate_votes(problem, user, total, system, slope, bent, chunk)
+        value += evaluate_votes(link, problem, user, total, system, slope, bent, chunk)
 
         # From here on, what the deviations themselves cost; a threshold's is from the consensus's.
         own[last] -= consensus[common]
         square, deviation_square, moved_square = 0.0, 0.0, 0.0
-        for k in range(at + ONE):
-            slot = first_slot + k
-            deviation = own[slot]
-            w = anchor.dual[slot] + (step / nu) * deviation
-            moved = deviation - anchor.deviation[slot]
-            system.pushed[slot] = w
-            square += w * w
-            deviation_square += held[k] * deviation * deviation
-            moved_square += held[k] * moved * moved
+        start, stop = first_slot, last - n_columns
+        for term in range(n_columns + index(2)):
+            hold = anchor.holds[term]
+            for slot in range(start, stop):
+                deviation = own[slot]
+                w = anchor.dual[slot] + (step / nu) * deviation
+                moved = deviation - anchor.deviation[slot]
+                system.pushed[slot] = w
+                square += w * w
+                deviation_square += hold * deviation * deviation
+                moved_square += hold * moved * moved
+            start, stop = stop, stop + ONE
         norm = math.sqrt(square)
         value += 0.5 * damping * moved_square + 0.5 * deviation_square / nu
         factor, second = 1.0, 0.0
@@ -300,15 +303,18 @@ def assemble(problem, users, anchor, consensus, own, system, gradient, diagonal)
         first = factor / nu
         system.bend[user, 0] = first
         system.bend[user, 1] = second
-        for k in range(at + ONE):
-            slot = first_slot + k
-            w = system.pushed[slot]
-            pull = (factor * w - anchor.dual[slot]) * per_step
-            pull += damping * (own[slot] - anchor.deviation[slot])
-            stiffness = held[k] * (damping + first - second * w * w)
-            system.residual[slot] = -(slope[k] + held[k] * pull)
-            system.inverse[slot] = 1.0 / (bent[k] + stiffness)
-            system.coupling[slot] = bent[k]
+        start, stop = first_slot, last - n_columns
+        for term in range(n_columns + index(2)):
+            hold = anchor.holds[term]
+            for slot in range(start, stop):
+                k, w = slot - first_slot, system.pushed[slot]
+                pull = (factor * w - anchor.dual[slot]) * per_step
+                pull += damping * (own[slot] - anchor.deviation[slot])
+                stiffness = hold * (damping + first - second * w * w)
+                system.residual[slot] = -(slope[k] + hold * pull)
+                system.inverse[slot] = 1.0 / (bent[k] + stiffness)
+                system.coupling[slot] = bent[k]
+            start, stop = stop, stop + ONE
         for k in range(at):
             coordinate = index(slots.coordinate[first_slot + k])
             gradient[coordinate] += slope[k]
@@ -316,7 +322,7 @@ def assemble(problem, users, anchor, consensus, own, system, gradient, diagonal)
         # A threshold's own coordinate takes the votes; the consensus meets it through the pull.
         own[last] = total[at]
         gradient[common] += system.residual[last] + slope[at]
-        stiffness = held[at] * (damping + first - second * system.pushed[last] ** 2)
+        stiffness = anchor.holds[-1] * (damping + first - second * system.pushed[last] ** 2)
         diagonal[common] += stiffness
         system.coupling[last] = -stiffness
     return value
@@ -343,20 +349,53 @@ def eliminate_users(problem, users, own, system, eliminated):
             eliminated[index(slots.coordinate[slot])] += coupling * coupling * system.inverse[slot]
 
 
+@inlined
+def product_of_edges(edges, user, first_slot, threshold, curvature, total, bent):
+    """Add what the curvature of one user's edges makes of a direction; return the threshold's."""
+    mm, mt, tt = curvature
+    by_thresholds = 0.0
+    for edge in range(index(edges.start[user]), index(edges.start[user + 1])):
+        i, j = index(edges.first[edge]) - first_slot, index(edges.second[edge]) - first_slot
+        margin = total[i] - total[j]
+        by_margin = mm[edge] * margin + mt[edge] * threshold
+        by_thresholds += mt[edge] * margin + tt[edge] * threshold
+        bent[i] += by_margin
+        bent[j] -= by_margin
+    return by_thresholds
+
+
+@inlined
+def product_with_columns(edges, user, first_slot, threshold, curvature, total, bent, trait):
+    """Do the same with traits in the margin, for which most models have no use."""
+    mm, mt, tt = curvature
+    n_columns = index(edges.columns.shape[0])
+    by_thresholds = 0.0
+    for edge in range(index(edges.start[user]), index(edges.start[user + 1])):
+        i, j = index(edges.first[edge]) - first_slot, index(edges.second[edge]) - first_slot
+        margin = total[i] - total[j]
+        for c in range(n_columns):
+            margin += edges.columns[c, edge] * total[trait + c]
+        by_margin = mm[edge] * margin + mt[edge] * threshold
+        by_thresholds += mt[edge] * margin + tt[edge] * threshold
+        bent[i] += by_margin
+        bent[j] -= by_margin
+        for c in range(n_columns):
+            bent[trait + c] += edges.columns[c, edge] * by_margin
+    return by_thresholds
+
+
 @loop
 def curvature_product(problem, users, anchor, system, preconditioned, direction, momentum, product):
     slots, edges, begin, end = problem.slots, problem.edges, users[0], users[1]
     product[:] = 0.0
     n_columns = index(edges.columns.shape[0])
     most = most_slots(slots, begin, end)
-    total, bent, held = np.empty(most), np.empty(most), np.empty(most)
-    mm, mt, tt = system.curvature[0], system.curvature[1], system.curvature[2]
+    total, bent = np.empty(most), np.empty(most)
+    curvature = (system.curvature[0], system.curvature[1], system.curvature[2])
     common, along_product = index(slots.common_threshold), 0.0
     for user in range(begin, end):
         first_slot, last = index(slots.start[user]), index(slots.threshold[user])
         at = last - first_slot
-        trait = at - n_columns
-        fill_held(anchor, trait, at, held)
         for k in range(at + ONE):
             slot = first_slot + k
             coordinate = index(slots.coordinate[slot])
@@ -367,37 +406,39 @@ def curvature_product(problem, users, anchor, system, preconditioned, direction,
             total[k] = direction[coordinate] + d
             bent[k] = 0.0
         threshold = system.direction[last]
-        by_thresholds = 0.0
-        for edge in range(index(edges.start[user]), index(edges.start[user + 1])):
-            i, j = index(edges.first[edge]) - first_slot, index(edges.second[edge]) - first_slot
-            margin = total[i] - total[j]
-            for c in range(n_columns):
-                margin += edges.columns[c, edge] * total[trait + c]
-            by_margin = mm[edge] * margin + mt[edge] * threshold
-            by_thresholds += mt[edge] * margin + tt[edge] * threshold
-            bent[i] += by_margin
-            bent[j] -= by_margin
-            for c in range(n_columns):
-                bent[trait + c] += edges.columns[c, edge] * by_margin
+        if n_columns == 0:
+            by_thresholds = product_of_edges(
+                edges, user, first_slot, threshold, curvature, total, bent
+            )
+        else:
+            by_thresholds = product_with_columns(
+                edges, user, first_slot, threshold, curvature, total, bent, at - n_columns
+            )
         stiffness, push = anchor.damping + system.bend[user, 0], 0.0
-        for k in range(at):
-            slot = first_slot + k
-            product[index(slots.coordinate[slot])] += bent[k]
-            d = system.direction[slot]
-            own_product = bent[k] + held[k] * stiffness * d
-            system.product[slot] = own_product
-            along_product += d * own_product
+        start, stop = first_slot, last - n_columns
+        for term in range(n_columns + ONE):
+            held = anchor.holds[term] * stiffness
+            for slot in range(start, stop):
+                k, d = slot - first_slot, system.direction[slot]
+                product[index(slots.coordinate[slot])] += bent[k]
+                own_product = bent[k] + held * d
+                system.product[slot] = own_product
+                along_product += d * own_product
+            start, stop = stop, stop + ONE
         if system.bend[user, 1] != 0.0:  # out of the consensus
             along = -system.pushed[last] * direction[common]
             for slot in range(first_slot, last + ONE):
                 along += system.pushed[slot] * system.direction[slot]
             push = system.bend[user, 1] * along
-            for k in range(at):
-                slot, of_slot = first_slot + k, held[k] * push
-                system.product[slot] -= of_slot * system.pushed[slot]
-                along_product -= of_slot * system.pushed[slot] * system.direction[slot]
+            start, stop = first_slot, last - n_columns
+            for term in range(n_columns + ONE):
+                held = anchor.holds[term] * push
+                for slot in range(start, stop):
+                    system.product[slot] -= held * system.pushed[slot]
+                    along_product -= held * system.pushed[slot] * system.direction[slot]
+                start, stop = stop, stop + ONE
         pull = stiffness * (threshold - direction[common]) - push * system.pushed[last]
-        pull *= held[at]
+        pull *= anchor.holds[-1]
         product[common] -= pull
         if system.free[user]:
             system.product[last] = by_thresholds + pull
@@ -474,15 +515,6 @@ def squares(slots, users, one, other):
 @loop
 def is_free(threshold, downhill, delta):
     return downhill > 0.0 or (threshold > 1.01 * delta and threshold + downhill > delta)
-
-
-@loop
-def fill_held(anchor, trait, at, held):
-    """Fill how strongly the slots of one user are held: scores, traits, the threshold."""
-    for k in range(trait):
-        held[k] = anchor.holds[0]
-    for k in range(trait, at + ONE):
-        held[k] = anchor.holds[k - trait + ONE]
 
 
 @loop

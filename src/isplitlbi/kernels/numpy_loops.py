@@ -13,8 +13,19 @@ from typing import Any
 import numpy as np
 
 from isplitlbi.data.layout import Edges, Slots
-from isplitlbi.kernels import Anchor, Flow, Gradient, Problem, Rates, System, Users, newton
+from isplitlbi.kernels import (
+    Anchor,
+    Flow,
+    Gradient,
+    Problem,
+    Rates,
+    Sums,
+    System,
+    Users,
+    newton,
+)
 from isplitlbi.model import metrics
+from isplitlbi.model.links import Link
 from isplitlbi.typing import Floats, Mask, Places
 
 
@@ -91,13 +102,13 @@ def margins(
 
 
 def loss_and_gradient(
-    problem: Problem, consensus: Floats, deviation: Floats, gradient: Gradient
+    link: Link, problem: Problem, consensus: Floats, deviation: Floats, gradient: Gradient
 ) -> float:
     """Fill the gradient of the loss (Eq. 6, the sum over votes); return the loss."""
     slots, edges = problem.slots, problem.edges
     block = _Block(slots, edges, (0, slots.n_users))
     margin, threshold = margins(slots, edges, consensus, deviation)
-    loss, by_margin, by_threshold, *_ = problem.link.vote_terms(margin, threshold, *edges.counts)
+    loss, by_margin, by_threshold, *_ = link.vote_terms(margin, threshold, *edges.counts)
     gradient.slots[:] = block.scatter(by_margin, by_threshold)
     gradient.consensus[:] = np.bincount(slots.coordinate, gradient.slots, len(consensus))
     return float(np.sum(loss))
@@ -115,11 +126,17 @@ def shrink_groups(slots: Slots, dual: Floats, kappa: float, sparse: Floats) -> F
 
 
 def explicit_step(
-    problem: Problem, flow: Flow, gradient: Gradient, step: float, nu: float, kappa: float
+    link: Link,
+    problem: Problem,
+    flow: Flow,
+    gradient: Gradient,
+    step: float,
+    nu: float,
+    kappa: float,
 ) -> tuple[float, Floats]:
     """Take one step of Eq. 9, without its projections; return the old loss and the dual's norms."""
     consensus, deviation, dual, sparse = flow
-    loss = loss_and_gradient(problem, consensus, deviation, gradient)
+    loss = loss_and_gradient(link, problem, consensus, deviation, gradient)
     consensus -= kappa * step * gradient.consensus
     pull = (deviation - sparse) / nu
     deviation -= kappa * step * (gradient.slots + pull)
@@ -153,7 +170,12 @@ def project_thresholds(
 
 
 def threshold_curvature(
-    problem: Problem, consensus: Floats, deviation: Floats, decided: Floats, ties: Floats
+    link: Link,
+    problem: Problem,
+    consensus: Floats,
+    deviation: Floats,
+    decided: Floats,
+    ties: Floats,
 ) -> tuple[float, float]:
     """Bound the loss's curvature in the thresholds, and a tie's in the margin.
 
@@ -162,7 +184,7 @@ def threshold_curvature(
     """
     slots = problem.slots
     own = consensus[slots.common_threshold] + deviation[slots.threshold]
-    win_bound, tie_by_margin, tie_by_threshold = problem.link.curvature_bounds(own)
+    win_bound, tie_by_margin, tie_by_threshold = link.curvature_bounds(own)
     per_user = decided * win_bound + np.where(ties > 0, ties * tie_by_threshold, 0.0)
     steepest = np.max(np.where(ties > 0, tie_by_margin, 0.0), initial=0.0)
     return float(np.sum(per_user) + np.max(per_user, initial=0.0)), float(steepest)
@@ -172,6 +194,7 @@ def threshold_curvature(
 
 
 def score(
+    link: Link,
     problem: Problem,
     consensus: Floats,
     deviation: Floats,
@@ -187,7 +210,7 @@ def score(
     slots, edges = problem.slots, problem.edges
     own = deviation * np.repeat(deviates, np.diff(slots.start))
     margin, threshold = margins(slots, edges, consensus, own)
-    log_probabilities = problem.link.log_probabilities(margin, threshold)
+    log_probabilities = link.log_probabilities(margin, threshold)
     predicted = (
         metrics.decide(margin, threshold)
         if by_threshold
@@ -207,16 +230,18 @@ def score(
 
 
 def assemble(
+    link: Link,
     problem: Problem,
     users: Users,
     anchor: Anchor,
     consensus: Floats,
     own: Floats,
     system: System,
-    gradient: Floats,
-    diagonal: Floats,
+    sums: Sums,
 ) -> float:
     """Fill the system with gradient and curvature of a step's objective; return its value.
+
+    ``sums`` are gradient and diagonal of the consensus, as far as these users make them.
 
     With W = Z_old + (step/nu) P and a = kappa step / nu, eliminating the new Z and Gamma leaves a
     convex function of P whose gradient is (Z(W) - Z_old) / step.
@@ -225,7 +250,7 @@ def assemble(
     part, thresholds = block.part, block.thresholds
     total = consensus[block.coordinate] + own[part]
     total[thresholds] = own[part][thresholds]
-    terms = problem.link.vote_terms(block.margin(total), total[block.threshold], *block.counts)
+    terms = link.vote_terms(block.margin(total), total[block.threshold], *block.counts)
     loss, by_margin, by_threshold, mm, _, tt = terms
     system.curvature[:, block.edges] = terms[3:]
     of_loss = block.scatter(by_margin, by_threshold)
@@ -261,8 +286,8 @@ def assemble(
     bend_of_loss[thresholds] = stiffness[thresholds]
     system.coupling[part] = bend_of_loss
     system.coupling[part][thresholds] *= -1.0
-    gradient[:] = np.bincount(block.coordinate, of_loss, len(consensus))
-    diagonal[:] = np.bincount(block.coordinate, bend_of_loss, len(consensus))
+    sums[0][:] = np.bincount(block.coordinate, of_loss, len(consensus))
+    sums[1][:] = np.bincount(block.coordinate, bend_of_loss, len(consensus))
     value = np.sum(loss) + 0.5 * damping * np.sum(held * moved * moved)
     return float(value + 0.5 * np.sum(held * deviation * deviation) / nu - np.sum(relief))
 

@@ -74,7 +74,7 @@ class _ExplicitStepper:
         self, scheme: Explicit, layout: Layout, link: Link, dynamics: Dynamics, runtime: Runtime
     ) -> None:
         self.scheme, self.dynamics, self.loops = scheme, dynamics, runtime.loops
-        self.problem = Problem.of(layout, link, dynamics.delta)
+        self.link, self.problem = link, Problem.of(layout, dynamics.delta)
         decided = layout.edges.first_wins + layout.edges.second_wins
         self.decided_spread = _curvature_bound(layout, decided)
         self.tie_spread = _curvature_bound(layout, layout.edges.ties)
@@ -92,7 +92,7 @@ class _ExplicitStepper:
         else:
             time = state.time + step
         _, state.dual_norm = self.loops.explicit_step(
-            self.problem, state.flow, self.gradient, step, nu, kappa
+            self.link, self.problem, state.flow, self.gradient, step, nu, kappa
         )
         self.loops.project_thresholds(
             self.problem.slots,
@@ -110,9 +110,9 @@ class _ExplicitStepper:
         larger of the margin's and the thresholds'. P and Gamma together relax at the rate 2/nu.
         """
         of_thresholds, of_a_tie = self.loops.threshold_curvature(
-            self.problem, state.consensus, state.deviation, self.decided, self.ties
+            self.link, self.problem, state.consensus, state.deviation, self.decided, self.ties
         )
-        of_a_win = self.problem.link.curvature_bounds(1.0)[0]
+        of_a_win = self.link.curvature_bounds(1.0)[0]
         of_margin = of_a_win * self.decided_spread + of_a_tie * self.tie_spread
         return float(max(of_margin, of_thresholds) + 2.0 / self.dynamics.nu)
 

@@ -41,7 +41,7 @@ SCORE_VARIANCE = 1e4
 
 # The last Newton step, relative to where it leads; the error is a small fraction of that.
 ACCURACY = 1e-9
-BOOTSTRAP_ACCURACY = 1e-4  # far below the spread that is looked for
+BOOTSTRAP_ACCURACY = 1e-6  # far below the spread that is looked for
 
 # What holds consensus and users to the start of a fit before anybody leaves: hardly anything.
 WEAK_HOLD = 1e-5
@@ -174,6 +174,7 @@ def _fit_pooled(
     _, fitted, *_ = Solver(pooled, link, delta, runtime).solve(
         anchor, accuracy, nothing.copy(), guess
     )
+    fitted[vector.scores] -= np.mean(fitted[vector.scores])  # by the prior, but for rounding
     values = nothing + fitted
     values[vector.threshold] = max(values[vector.threshold], delta)  # the sum may round below
     return Consensus(vector, values)
@@ -232,7 +233,7 @@ def fit_numbers(
     consensus. Every machine fits the users it holds.
     """
     traits = (_Slope(consensus.scores), _Side())
-    layout = Layout.of(votes, traits)
+    layout = Layout.made(votes, traits)
     vector = layout.vector
     centre = np.zeros(vector.width)
     centre[vector.scores] = consensus.scores
@@ -243,7 +244,12 @@ def fit_numbers(
     solver = Solver(layout, link, delta, _alone(votes, runtime or Local(votes)))
     _, deviation, *_ = solver.solve(anchor, ACCURACY, centre.copy(), np.zeros(layout.n_slots))
     fitted = Parameters(vector, layout.slots, centre, deviation)
-    return Numbers(fitted.all_of(SLOPE) + 1.0, fitted.all_of(SIDE), fitted.all_of(THRESHOLD))
+    # What is held fast moves by hardly anything; it is to move by nothing.
+    numbers = [
+        fitted.all_of(name) if name in free else np.full(votes.n_users, fitted.common.trait(name))
+        for name in NUMBERS
+    ]
+    return Numbers(numbers[0] + 1.0, *numbers[1:])
 
 
 @dataclass(frozen=True, eq=False)

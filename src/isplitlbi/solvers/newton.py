@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from isplitlbi.data.layout import Layout, Slots
-from isplitlbi.kernels import Anchor, Problem, System, Users, newton
+from isplitlbi.kernels import Anchor, Problem, Sums, System, Users, newton
 from isplitlbi.kernels.newton import ERROR_FLOOR
 from isplitlbi.kernels.numpy_loops import is_free
 from isplitlbi.model.links import Link
@@ -20,7 +20,7 @@ class Solver:
     """Minimises problems of one layout, in one piece where all users are in one block."""
 
     def __init__(self, layout: Layout, link: Link, delta: float, runtime: Runtime) -> None:
-        self.problem = Problem.of(layout, link, delta)
+        self.link, self.problem = link, Problem.of(layout, delta)
         self.blocks = Blocks(layout, runtime)
         self.loops: Any = runtime.loops
         self.system = System.room(layout)
@@ -43,7 +43,7 @@ class Solver:
         at, own = slots.common_threshold, deviation
         own[slots.threshold] = np.maximum(own[slots.threshold] + consensus[at], delta)
         consensus, own, n_evaluations, n_conjugate_steps = self._minimise(
-            self._work, anchor, enough, consensus, own, self.system
+            self.link, self._work, anchor, enough, consensus, own, self.system
         )
         own[slots.threshold] -= consensus[at]
         return consensus, own, n_evaluations, n_conjugate_steps
@@ -78,27 +78,27 @@ class Work(NamedTuple):
 
 
 def evaluate(
+    link: Link,
     work: Work,
     anchor: Anchor,
     consensus: Floats,
     own: Floats,
     system: System,
-    gradient: Floats,
-    diagonal: Floats,
+    sums: Sums,
 ) -> float:
     """Assemble the system; fill gradient and diagonal of the consensus, return the objective."""
 
     def assemble(block: int, users: Users) -> float:
         value: float = work.loops.assemble(
-            work.problem, users, anchor, consensus, own, system, *work.partial[:, block]
+            link, work.problem, users, anchor, consensus, own, system, tuple(work.partial[:, block])
         )
         return value
 
     values = work.blocks.run(assemble)
-    value, *sums = work.blocks.total(sum(values), *work.partial.sum(axis=1))
+    value, gradient, diagonal = work.blocks.total(sum(values), *work.partial.sum(axis=1))
     moved = consensus - anchor.consensus
-    gradient[:] = sums[0] + anchor.damping * moved
-    diagonal[:] = sums[1] + anchor.damping
+    sums[0][:] = gradient + anchor.damping * moved
+    sums[1][:] = diagonal + anchor.damping
     return float(value + 0.5 * anchor.damping * np.sum(moved * moved))
 
 
