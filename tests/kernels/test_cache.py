@@ -51,7 +51,8 @@ def run(code, cache, path=()):
     }
     done = subprocess.run(
         [sys.executable, "-c", EVALUATE + code],
-        capture_output=True, text=True, timeout=300, env=environment, cwd=cache,
+        capture_output=True, text=True, timeout=300, check=False,
+        env=environment, cwd=cache,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     return done.stdout.split()

@@ -12,7 +12,7 @@ from scipy.optimize import minimize
 from isplitlbi import kernels
 from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.data.layout import THRESHOLD, Layout, Slots, Vector, tally
-from isplitlbi.kernels import Anchor, Flow, Gradient, Problem, Rates, Sums, System
+from isplitlbi.kernels import Anchor, Flow, Gradient, Problem, Rates, System
 from isplitlbi.model.links import LINKS, Logistic
 from traits import TRAITS
 from votes import random_votes
@@ -172,7 +172,9 @@ def test_users_without_votes_in_a_subset_are_the_same_compiled():
     results = []
     for loops in (plain, compiled):
         flow, gradient = copied(start), room_for_gradient(layout)
-        results.append((*loops.explicit_step(link, problem, flow, gradient, 1e-3, 1.0, 10.0), *flow))
+        results.append(
+            (*loops.explicit_step(link, problem, flow, gradient, 1e-3, 1.0, 10.0), *flow)
+        )
         silent = ~np.isin(layout.slots.owner, [1, 4])
         assert silent.any() and not gradient.slots[silent].any()
     all_close(results)
@@ -217,7 +219,7 @@ class ImplicitLoops:
         return self.over_blocks(
             lambda users, *filled: self.loops.assemble(
                 self.link, self.problem, users, self.anchor, consensus, own, self.system,
-                Sums(*filled),
+                filled,
             ),
             2,
         )  # fmt: skip
@@ -574,7 +576,7 @@ def test_margins_are_those_that_the_layout_tells(traits):
 
 def test_a_problem_knows_who_declared_a_tie():
     votes = random_votes(3, n_users=9, n_votes=40, tie_share=0.15)
-    problem = Problem.of(Layout.of(votes), Logistic(), DELTA)
+    problem = Problem.of(Layout.of(votes), DELTA)
     found = tally(votes, by_user=True)
     expected = np.bincount(found.user, found.ties, votes.n_users) > 0
     np.testing.assert_array_equal(problem.has_ties, expected)
