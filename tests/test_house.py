@@ -1,12 +1,14 @@
-"""What holds the modules together: who imports whom, and what an import costs."""
+"""What holds the modules together: who imports whom, how large they are, what an import costs."""
 
 import ast
 import subprocess
 import sys
-from graphlib import TopologicalSorter
+from functools import cache
+from graphlib import CycleError, TopologicalSorter
 from importlib.metadata import version
 from importlib.util import resolve_name
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -14,90 +16,228 @@ import isplitlbi
 
 ROOT = Path(isplitlbi.__file__).parent
 
-# From the top of the house to its bottom: a module imports from its own floor or from below.
+# From the ground to the roof: a room imports from the floors below, never from its own floor.
 FLOORS = (
-    {"__main__"},
+    {"typing"},
+    {"errors"},
+    {"files"},
+    {"data"},
+    {"model"},
+    {"kernels"},
+    {"runtime"},
+    {"path"},
+    {"solvers"},
+    {"selection"},
+    {"jobs", "abnormal"},
+    {"fitting"},
+    {"estimators"},
+    {"diagnostics", "evaluation"},
+    {"output"},
+    {"storage"},
+    {"unfinished"},
     {"cli"},
-    {"terminal"},
-    {"report", "plots", "evaluation", "storage"},
-    {"tables"},
-    {"estimators", "baselines"},
-    {"contract", "distributed"},
-    {"selection", "abnormal", "ranking", "checks"},
-    {"solvers", "path"},
-    {"kernels", "parameters", "simulate"},
-    {
-        "comparisons",
-        "links",
-        "metrics",
-        "vocabulary",
-        "readers",
-        "formats",
-        "presets",
-        "files",
-        "overview",
-    },
+    {"__main__"},
 )
-FLOOR = {module: -depth for depth, modules in enumerate(FLOORS) for module in modules}
+FLOOR = {room: height for height, rooms in enumerate(FLOORS) for room in rooms}
+
+MOST_LINES_OF_A_MODULE = 500
+MOST_LINES_OF_A_FUNCTION = 60
+MOST_PARAMETERS = 8
+
+# Who may take more parameters, and why.
+MANY_PARAMETERS = {
+    # Commands: each parameter is a flag.
+    "cli.": "typer reads the flags of a command from its parameters",
+    # Constructors in the way of scikit-learn: each parameter is a setting, kept under its name.
+    "estimators.isplitlbi.ISplitLBI.__init__": "scikit-learn's get_params reads the settings",
+    "estimators.lbi.LBI.__init__": "scikit-learn's get_params reads the settings",
+    # Where votes come in, columns have names of the caller's choice.
+    "data.readers.": "every column of a table may have a name of its own",
+    "data.comparisons.Comparisons.": "every column of a table may have a name of its own",
+    # Each parameter is a property of what is studied.
+    "evaluation.simulate.": "every property of a simulated study has its name",
+    "evaluation.protocol.evaluate": "every property of a comparison of methods has its name",
+}
+
+
+# --- who imports whom ----------------------------------------------------------------------
 
 
 def name_of(file):
-    """Return the dotted name of a file's module or package."""
+    """Return the dotted name of a file's module or package, within ours."""
     parts = file.relative_to(ROOT).with_suffix("").parts
-    return ".".join(("isplitlbi", *(part for part in parts if part != "__init__")))
+    return ".".join(part for part in parts if part != "__init__")
 
 
-def imported_by(file):
-    """Return the modules directly under the package that a file imports, wherever in it."""
-    name = name_of(file)
-    package = name if file.stem == "__init__" else name.rpartition(".")[0]
-    targets = set()
-    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+FILES = {name_of(file): file for file in sorted(ROOT.rglob("*.py")) if file.parent != ROOT} | {
+    name_of(file): file for file in sorted(ROOT.glob("*.py")) if file.stem != "__init__"
+}
+ROOMS = {name.split(".")[0] for name in FILES}
+
+
+@cache
+def tree_of(module):
+    return ast.parse(FILES[module].read_text(encoding="utf-8"))
+
+
+def statements(node):
+    """Return all statements within one, function bodies included, but not what is for types only.
+
+    Types are checked by a tool that has no trouble with circles.
+    """
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.If) and ast.unparse(child.test).endswith("TYPE_CHECKING"):
+            continue
+        yield child
+        yield from statements(child)
+
+
+@cache
+def imported_by(module):
+    """Return the modules of ours that a module imports, wherever in it."""
+    file = FILES[module]
+    here = f"isplitlbi.{module}"
+    package = here if file.stem == "__init__" else here.rpartition(".")[0]
+    found = set()
+    for node in statements(tree_of(module)):
         if isinstance(node, ast.Import):
-            targets |= {alias.name for alias in node.names}
+            targets = {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
-            origin = resolve_name("." * node.level + (node.module or ""), package)
-            targets |= {f"{origin}.{alias.name}" for alias in node.names}
-    inside = {target.split(".")[1] for target in targets if target.startswith("isplitlbi.")}
-    return {module for module in inside if module in MODULES} - {name.split(".")[1]}
+            dots = "." * node.level
+            origin = resolve_name(dots + (node.module or ""), package) if dots else node.module
+            targets = {f"{origin}.{alias.name}" for alias in node.names}
+        else:
+            continue
+        for target in targets:
+            inside = target.removeprefix("isplitlbi.") if target.startswith("isplitlbi.") else ""
+            # A name in a module, a module in a package, or a name that a package offers.
+            known = [each for each in (inside, inside.rpartition(".")[0]) if each in FILES]
+            found |= set(known[:1])
+    return frozenset(found - {module})
 
 
-FILES = [file for file in sorted(ROOT.rglob("*.py")) if file != ROOT / "__init__.py"]
-MODULES = {name_of(file).split(".")[1] for file in FILES}
+def room_of(module):
+    return module.split(".")[0]
 
 
-def run(code):
-    """Run a line of Python in a fresh interpreter and return what it prints."""
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120
-    )
-    return done.stdout.strip()
+def circle_in(graph):
+    """Return modules that import each other in a circle, if there are some."""
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        return error.args[1]
+    return None
 
 
-def test_every_module_has_its_floor():
-    homeless = MODULES - set(FLOOR)
-    assert not homeless, f"say in FLOORS (and in the design) where these belong: {homeless}"
+def test_every_room_has_its_floor():
+    missing = ROOMS - set(FLOOR)
+    assert not missing, f"say in FLOORS (and in the map of the house) where these belong: {missing}"
+    assert not set(FLOOR) - ROOMS
 
 
-@pytest.mark.parametrize("file", FILES, ids=name_of)
-def test_imports_point_downwards(file):
-    here = FLOOR[name_of(file).split(".")[1]]
-    upwards = {module for module in imported_by(file) if FLOOR[module] > here}
+@pytest.mark.parametrize("module", FILES)
+def test_imports_point_downwards(module):
+    here = room_of(module)
+    others = {each for each in imported_by(module) if room_of(each) != here}
+    upwards = {each for each in others if FLOOR[room_of(each)] >= FLOOR[here]}
     assert not upwards
 
 
 def test_modules_do_not_import_each_other_in_circles():
-    graph = {module: set() for module in MODULES}
-    for file in FILES:
-        graph[name_of(file).split(".")[1]] |= imported_by(file)
-    assert set(TopologicalSorter(graph).static_order()) == MODULES
-    # The parser above is not blind.
-    assert {"selection", "ranking", "comparisons"} <= graph["estimators"]
-    assert "kernels" in graph["solvers"]
+    assert circle_in({module: imported_by(module) for module in FILES}) is None
+    # The parser is not blind: to packages, to what functions import, and to circles.
+    assert {"kernels.newton", "kernels"} <= imported_by("solvers.newton")
+    assert "runtime.dask.cluster" in imported_by("runtime.choice")
+    assert circle_in({"one": {"other"}, "other": {"one"}})
 
 
-def test_the_simulation_needs_only_comparisons():
-    assert imported_by(ROOT / "simulate.py") == {"comparisons"}
+# Packages that offer what their modules hold.
+FRONTS = [
+    module
+    for module, file in FILES.items()
+    if file.stem == "__init__"
+    and any(each.startswith(f"{module}.") for each in imported_by(module))
+]
+
+
+@pytest.mark.parametrize("front", FRONTS)
+def test_what_a_package_offers_does_not_need_the_package(front):
+    offered = {each for each in imported_by(front) if each.startswith(f"{front}.")}
+    assert not {each for each in offered if front in imported_by(each)}
+
+
+# --- how large they are --------------------------------------------------------------------
+
+
+class Function(NamedTuple):
+    """How large a function is."""
+
+    name: str
+    n_lines: int
+    n_parameters: int
+
+
+def functions_in(module):
+    """Return all functions of a module, by their dotted names."""
+
+    def within(node, name):
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.ClassDef):
+                yield from within(child, f"{name}.{child.name}")
+            elif isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef):
+                own = f"{name}.{child.name}"
+                arguments = child.args
+                names = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
+                names += [each for each in (arguments.vararg, arguments.kwarg) if each is not None]
+                n_parameters = sum(each.arg not in ("self", "cls") for each in names)
+                yield Function(own, child.end_lineno - child.lineno + 1, n_parameters)
+                yield from within(child, own)
+            else:
+                yield from within(child, name)
+
+    return list(within(tree_of(module), module))
+
+
+@pytest.mark.parametrize("module", FILES)
+def test_no_module_is_too_long(module):
+    n_lines = len(FILES[module].read_text(encoding="utf-8").splitlines())
+    assert n_lines <= MOST_LINES_OF_A_MODULE, "which two ideas does it hold?"
+
+
+@pytest.mark.parametrize("module", FILES)
+def test_no_function_is_too_long(module):
+    found = {each.name: each.n_lines for each in functions_in(module)}
+    long = {name: n for name, n in found.items() if n > MOST_LINES_OF_A_FUNCTION}
+    assert not long
+
+
+@pytest.mark.parametrize("module", FILES)
+def test_no_function_takes_too_many_parameters(module):
+    found = {each.name: each.n_parameters for each in functions_in(module)}
+    many = {name: n for name, n in found.items() if n > MOST_PARAMETERS}
+    assert not {name for name in many if not name.startswith(tuple(MANY_PARAMETERS))}
+
+
+def test_no_exception_outlives_its_function():
+    many = [
+        each.name
+        for module in FILES
+        for each in functions_in(module)
+        if each.n_parameters > MOST_PARAMETERS
+    ]
+    unused = [name for name in MANY_PARAMETERS if not any(each.startswith(name) for each in many)]
+    assert not unused
+
+
+# --- what an import costs ------------------------------------------------------------------
+
+
+def run(code):
+    """Run Python in a fresh interpreter and return what it prints."""
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120
+    )
+    return done.stdout.strip()
 
 
 def test_importing_the_package_loads_no_slow_library():

@@ -1,4 +1,4 @@
-"""Traits that no model of ours has, for tests: one that sees the pair, and one that sees the side."""
+"""Traits that no model of ours has, for tests: one sees the pair, one the side."""
 
 from dataclasses import dataclass
 

@@ -90,11 +90,11 @@ def slots_of(sizes):
 @given(seed=seeds, weighted=st.booleans(), scale=scales, traits=some_traits)
 def test_loss_and_gradient_is_the_same_compiled(link, seed, weighted, scale, traits):
     layout, rng = some_layout(seed, weighted, traits)
-    problem, flow = Problem.of(layout, link, DELTA), random_flow(layout, rng, scale)
+    problem, flow = Problem.of(layout, DELTA), random_flow(layout, rng, scale)
     results = []
     for loops in (plain, compiled):
         gradient = room_for_gradient(layout)
-        loss = loops.loss_and_gradient(problem, flow.consensus, flow.deviation, gradient)
+        loss = loops.loss_and_gradient(link, problem, flow.consensus, flow.deviation, gradient)
         results.append((loss, *gradient))
     all_close(results)
 
@@ -114,12 +114,12 @@ def test_shrink_groups_is_the_same_compiled(seed, kappa, traits):
 @given(seed=seeds, weighted=st.booleans(), scale=scales, traits=some_traits)
 def test_explicit_step_is_the_same_compiled(link, seed, weighted, scale, traits):
     layout, rng = some_layout(seed, weighted, traits)
-    problem, start = Problem.of(layout, link, DELTA), random_flow(layout, rng, scale)
+    problem, start = Problem.of(layout, DELTA), random_flow(layout, rng, scale)
     numbers = rng.uniform(1e-4, 1e-2), rng.uniform(0.1, 10.0), rng.uniform(1.0, 100.0)
     results = []
     for loops in (plain, compiled):
         flow = copied(start)
-        step = loops.explicit_step(problem, flow, room_for_gradient(layout), *numbers)
+        step = loops.explicit_step(link, problem, flow, room_for_gradient(layout), *numbers)
         results.append((*step, *flow))
     all_close(results)
 
@@ -141,8 +141,8 @@ def test_project_thresholds_is_the_same_compiled(joint, seed, scale, traits):
 @given(seed=seeds, weighted=st.booleans(), scale=scales, traits=some_traits)
 def test_threshold_curvature_is_the_same_compiled(link, seed, weighted, scale, traits):
     layout, rng = some_layout(seed, weighted, traits)
-    problem, flow = Problem.of(layout, link, DELTA), random_flow(layout, rng, scale)
-    args = (problem, flow.consensus, flow.deviation, *decided_and_ties(layout))
+    problem, flow = Problem.of(layout, DELTA), random_flow(layout, rng, scale)
+    args = (link, problem, flow.consensus, flow.deviation, *decided_and_ties(layout))
     close(compiled.threshold_curvature(*args), plain.threshold_curvature(*args))
 
 
@@ -151,13 +151,13 @@ def test_threshold_curvature_is_the_same_compiled(link, seed, weighted, scale, t
 @given(seed=seeds, weighted=st.booleans(), scale=scales, traits=some_traits)
 def test_score_is_the_same_compiled(link, by_threshold, seed, weighted, scale, traits):
     layout, rng = some_layout(seed, weighted, traits)
-    problem, flow = Problem.of(layout, link, DELTA), random_flow(layout, rng, scale)
+    problem, flow = Problem.of(layout, DELTA), random_flow(layout, rng, scale)
     deviates = rng.random(layout.n_users) < 0.5
     results = []
     for loops in (plain, compiled):
         confusion = np.full((3, 3), np.nan)
         loss = loops.score(
-            problem, flow.consensus, flow.deviation, deviates, by_threshold, confusion
+            link, problem, flow.consensus, flow.deviation, deviates, by_threshold, confusion
         )
         results.append((loss, confusion))
     all_close(results)
@@ -167,12 +167,14 @@ def test_score_is_the_same_compiled(link, by_threshold, seed, weighted, scale, t
 def test_users_without_votes_in_a_subset_are_the_same_compiled():
     whole = random_votes(0, n_users=6, weighted=True)
     layout = Layout.of(whole.subset(np.isin(whole.user, [1, 4])))
-    problem = Problem.of(layout, Logistic(), DELTA)
+    link, problem = Logistic(), Problem.of(layout, DELTA)
     start = random_flow(layout, np.random.default_rng(1), 1.0)
     results = []
     for loops in (plain, compiled):
         flow, gradient = copied(start), room_for_gradient(layout)
-        results.append((*loops.explicit_step(problem, flow, gradient, 1e-3, 1.0, 10.0), *flow))
+        results.append(
+            (*loops.explicit_step(link, problem, flow, gradient, 1e-3, 1.0, 10.0), *flow)
+        )
         silent = ~np.isin(layout.slots.owner, [1, 4])
         assert silent.any() and not gradient.slots[silent].any()
     all_close(results)
@@ -185,8 +187,8 @@ class ImplicitLoops:
     """The loops of one step of the implicit scheme, users in two blocks, and what they fill."""
 
     def __init__(self, loops, link, layout, rng, scale):
-        self.loops, self.slots = loops, layout.slots
-        self.problem = Problem.of(layout, link, DELTA)
+        self.loops, self.link, self.slots = loops, link, layout.slots
+        self.problem = Problem.of(layout, DELTA)
         self.width, self.n_slots, self.n_users = layout.vector.width, layout.n_slots, layout.n_users
         self.consensus, *old = random_flow(layout, rng, scale)
         self.own = scale * rng.normal(size=self.n_slots)
@@ -216,10 +218,11 @@ class ImplicitLoops:
         """Return the objective and the consensus's gradient and diagonal; fill the system."""
         return self.over_blocks(
             lambda users, *filled: self.loops.assemble(
-                self.problem, users, self.anchor, consensus, own, self.system, *filled
+                self.link, self.problem, users, self.anchor, consensus, own, self.system,
+                filled,
             ),
             2,
-        )
+        )  # fmt: skip
 
     def eliminate_users(self):
         """Return what the users take from the consensus; begin the solution."""
@@ -351,7 +354,7 @@ def test_the_curvature_of_a_step_is_the_slope_of_its_slope(link, seed, traits):
 @given(seed=seeds, traits=some_traits)
 def test_the_gradient_is_the_slope_of_the_loss(link, seed, traits):
     layout, rng = some_layout(seed, True, traits)
-    problem = Problem.of(layout, link, DELTA)
+    problem = Problem.of(layout, DELTA)
     consensus, deviation, *_ = random_flow(layout, rng, 0.3)
     deviation[layout.slots.threshold] = 0.2
     consensus[layout.vector.threshold] = 0.3
@@ -359,9 +362,9 @@ def test_the_gradient_is_the_slope_of_the_loss(link, seed, traits):
 
     def loss(share, along):
         moved = consensus + share * along[0], deviation + share * along[1]
-        return plain.loss_and_gradient(problem, *moved, unused)
+        return plain.loss_and_gradient(link, problem, *moved, unused)
 
-    plain.loss_and_gradient(problem, consensus, deviation, gradient)
+    plain.loss_and_gradient(link, problem, consensus, deviation, gradient)
     along = [rng.normal(size=len(array)) / np.sqrt(len(array)) for array in gradient]
     slope = (loss(1e-6, along) - loss(-1e-6, along)) / 2e-6
     expected = gradient[0] @ along[0] + gradient[1] @ along[1]
@@ -378,7 +381,7 @@ def test_the_loss_is_the_sum_of_minus_the_log_probabilities_of_the_votes(link, t
     layout = Layout.of(votes, traits)
     flow = random_flow(layout, np.random.default_rng(3), 1.0)
     loss = kernels.backend().loss_and_gradient(
-        Problem.of(layout, link, DELTA), flow.consensus, flow.deviation, room_for_gradient(layout)
+        link, Problem.of(layout, DELTA), flow.consensus, flow.deviation, room_for_gradient(layout)
     )
     own = np.tile(flow.consensus, (votes.n_users, 1))
     own[layout.slots.owner, layout.slots.coordinate] += flow.deviation
@@ -399,9 +402,9 @@ def test_the_loss_is_the_sum_over_votes_and_not_their_mean():
     consensus, losses = np.array([0.3, -0.2, 0.5, 0.0, 0.7]), []
     for votes in (once, thrice):
         layout = Layout.of(votes)
-        problem = Problem.of(layout, Logistic(), DELTA)
+        problem = Problem.of(layout, DELTA)
         args = (consensus, np.full(layout.n_slots, 0.1), room_for_gradient(layout))
-        losses.append(plain.loss_and_gradient(problem, *args))
+        losses.append(plain.loss_and_gradient(Logistic(), problem, *args))
     assert losses[1] == pytest.approx(3 * losses[0], rel=1e-13)
 
 
@@ -410,12 +413,12 @@ def test_a_score_is_the_loss_of_the_votes_and_what_would_be_said_of_them(link):
     votes = random_votes(6, n_users=5, n_items=5, n_votes=120)
     layout = Layout.of(votes)
     flow = random_flow(layout, np.random.default_rng(0), 1.0)
-    problem, confusion = Problem.of(layout, link, DELTA), np.empty((3, 3))
+    problem, confusion = Problem.of(layout, DELTA), np.empty((3, 3))
     everybody, nobody = np.ones(layout.n_users, dtype=bool), np.zeros(layout.n_users, dtype=bool)
-    args = (problem, flow.consensus, flow.deviation)
+    args = (link, problem, flow.consensus, flow.deviation)
     for deviates, deviation in ((everybody, flow.deviation), (nobody, 0.0 * flow.deviation)):
         expected = plain.loss_and_gradient(
-            problem, flow.consensus, deviation, room_for_gradient(layout)
+            link, problem, flow.consensus, deviation, room_for_gradient(layout)
         )
         assert plain.score(*args, deviates, True, confusion) == pytest.approx(expected, rel=1e-12)
         np.testing.assert_allclose(confusion.sum(axis=1), np.sum(layout.edges.counts, axis=1))
@@ -523,6 +526,12 @@ def test_feasible_thresholds_are_left_alone(loops, joint):
     np.testing.assert_array_equal(p, own)
 
 
+@both_kernels
+def test_a_projection_of_what_is_not_a_number_ends(loops):
+    assert np.isnan(project(loops, np.nan, np.array([0.3, np.nan]))[1]).any()
+    assert np.isnan(project(loops, 0.3, np.array([0.3, np.nan]))[1]).any()
+
+
 @pytest.mark.parametrize("traits", TRAITS.values(), ids=TRAITS)
 def test_projection_touches_thresholds_only(traits):
     layout = Layout.of(random_votes(0), traits)
@@ -551,7 +560,7 @@ def test_threshold_curvature_bounds_the_hessian_of_the_thresholds(link, seed, tr
     hessian = np.diag(np.concatenate([[np.sum(per_user)], per_user]))
     hessian[0, 1:] = hessian[1:, 0] = per_user
     bound, _ = plain.threshold_curvature(
-        Problem.of(layout, link, DELTA), consensus, deviation, *decided_and_ties(layout)
+        link, Problem.of(layout, DELTA), consensus, deviation, *decided_and_ties(layout)
     )
     assert np.linalg.eigvalsh(hessian)[-1] <= bound * (1 + 1e-9)
 
@@ -567,7 +576,7 @@ def test_margins_are_those_that_the_layout_tells(traits):
 
 def test_a_problem_knows_who_declared_a_tie():
     votes = random_votes(3, n_users=9, n_votes=40, tie_share=0.15)
-    problem = Problem.of(Layout.of(votes), Logistic(), DELTA)
+    problem = Problem.of(Layout.of(votes), DELTA)
     found = tally(votes, by_user=True)
     expected = np.bincount(found.user, found.ties, votes.n_users) > 0
     np.testing.assert_array_equal(problem.has_ties, expected)
@@ -590,7 +599,13 @@ def test_the_environment_chooses_the_backend(monkeypatch):
 
 
 # Parts of other loops: these need no twin of their own.
-COMPILED_ONLY = ("evaluate_chunk", "evaluate_votes", "fill_held", "most_slots")
+COMPILED_ONLY = (
+    "evaluate_chunk",
+    "evaluate_votes",
+    "product_of_edges",
+    "product_with_columns",
+    "most_slots",
+)
 
 
 def test_twins_have_the_same_names_and_arguments():
@@ -627,6 +642,6 @@ def test_a_link_of_ones_own_is_compiled_and_never_taken_for_another_of_its_name(
     consensus = np.array([1.5, 0.0, 1.0])
     for slope in (2.0, 4.0):
         for loops in (plain, compiled):
-            problem = Problem.of(layout, linear_link(slope), DELTA)
-            args = (problem, consensus, np.zeros(3), room_for_gradient(layout))
+            problem = Problem.of(layout, DELTA)
+            args = (linear_link(slope), problem, consensus, np.zeros(3), room_for_gradient(layout))
             assert loops.loss_and_gradient(*args) == 1.5 * slope

@@ -1,11 +1,12 @@
-"""The functions that compiled loops have instead of the C library's."""
+"""What numba is taught: the types of links, and functions of its own."""
 
 import numpy as np
 import pytest
-from numba import njit
+from numba import njit, typeof
 
-from isplitlbi.kernels import numba_links  # noqa: F401  teaches numba the functions
+from isplitlbi.kernels import numba_links
 from isplitlbi.model import links
+from isplitlbi.model.links import LINKS, Logistic
 
 FUNCTIONS = {
     "exp_minus": np.concatenate([[0.0], np.geomspace(1e-300, 708.0, 5000)]),
@@ -37,3 +38,13 @@ def test_what_is_too_small_is_no_trap():
     assert np.all(found[:3] < 1e-300)
     assert np.all(found[:3] >= 0.0)
     assert np.isnan(found[3])
+
+
+def test_links_have_types_of_their_own_and_those_of_others_are_marked():
+    class Mine(Logistic):
+        """Somebody's link."""
+
+    types = [typeof(link()) for link in (*LINKS.values(), Mine)]
+    assert len(set(types)) == len(types)
+    assert typeof(Logistic()) is typeof(Logistic())
+    assert [numba_links.FOREIGN in each.name for each in types] == [*[False] * len(LINKS), True]

@@ -1,18 +1,15 @@
+"""The contract of a link: what every distribution of the noise must keep to."""
+
 import numpy as np
 import pytest
 from numba import njit
 from numpy.testing import assert_allclose
 from scipy.special import expit, log_ndtr
 
-from isplitlbi.kernels import backend
-from isplitlbi.kernels import numba_loops as compiled
-from isplitlbi.kernels import numpy_loops as plain
+from isplitlbi.kernels import numba_links  # noqa: F401  teaches numba the functions
 from isplitlbi.model.links import LINKS, Link, Logistic, Probit, Uniform, link_named, log_normal_cdf
-from votes import random_votes
 
-links = pytest.mark.parametrize(
-    "link", [link() for link in Link.__subclasses__()], ids=lambda link: link.name
-)
+links = pytest.mark.parametrize("link", [link() for link in LINKS.values()], ids=list(LINKS))
 
 # Where nothing is said, a link's density changes over a length of 1 and its slope never jumps.
 LENGTH = {"uniform": Uniform.TAIL}
@@ -284,88 +281,3 @@ def test_every_link_is_found_by_its_name_and_passes_through():
 def test_an_unknown_link_is_refused_with_the_known_ones(wrong):
     with pytest.raises(ValueError, match="is not one of logistic, probit, uniform"):
         link_named(wrong)
-
-
-# --- kernels -------------------------------------------------------------------------------
-
-
-def state_for(votes, seed=3, size=1.0):
-    rng = np.random.default_rng(seed)
-    consensus = np.append(rng.normal(scale=size, size=votes.n_items), 0.7)
-    deviation = rng.normal(scale=size, size=len(votes.slots.coordinate))
-    deviation[votes.slots.threshold] = rng.uniform(-0.69, 2.0, size=votes.n_users)
-    return consensus, deviation
-
-
-def evaluate(kernels, link, votes, consensus, deviation):
-    by_consensus, by_slot = np.full_like(consensus, np.nan), np.full_like(deviation, np.nan)
-    loss = kernels.loss_and_gradient(
-        link, votes.slots, votes.edges, consensus, deviation, by_consensus, by_slot
-    )
-    return loss, by_consensus, by_slot
-
-
-@links
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("size", [0.1, 1.0, 30.0])
-def test_the_compiled_loss_and_gradient_equal_the_plain_ones(link, weighted, size):
-    votes = random_votes(1, n_users=12, n_items=9, n_votes=400, weighted=weighted)
-    state = state_for(votes, size=size)
-    for fast, slow in zip(
-        evaluate(compiled, link, votes, *state), evaluate(plain, link, votes, *state), strict=True
-    ):
-        assert_allclose(fast, slow, rtol=1e-11, atol=1e-11 * np.abs(slow).max())
-
-
-@links
-def test_compiled_and_plain_agree_on_users_without_votes(link):
-    whole = random_votes(2, n_users=6, n_items=5, n_votes=80)
-    votes = whole.subset(whole.user % 2 == 0)
-    state = state_for(votes)
-    fast, slow = evaluate(compiled, link, votes, *state), evaluate(plain, link, votes, *state)
-    for one, other in zip(fast, slow, strict=True):
-        assert_allclose(one, other, rtol=1e-11, atol=1e-11)
-    silent = votes.slots.owner % 2 == 1
-    assert silent.any() and (fast[2][silent] == 0.0).all()
-
-
-@links
-@pytest.mark.backend
-def test_the_loss_is_the_sum_of_minus_the_log_probabilities_of_the_votes(link):
-    votes = random_votes(4, n_users=7, n_items=6, n_votes=200, weighted=True)
-    consensus, deviation = state_for(votes)
-    own = consensus[votes.slots.coordinate] + deviation
-    margin = own[votes.left_slot] - own[votes.right_slot]
-    threshold = own[votes.slots.threshold[votes.user]]
-    of_vote = link.log_probabilities(margin, threshold)[np.arange(len(votes)), 1 - votes.outcome]
-    loss, _, _ = evaluate(backend(), link, votes, consensus, deviation)
-    assert loss == pytest.approx(-np.sum(votes.weight * of_vote), rel=1e-12)
-
-
-@links
-@pytest.mark.backend
-def test_the_gradients_are_the_slopes_of_the_loss(link):
-    votes = random_votes(5, n_users=4, n_items=5, n_votes=60, weighted=True)
-    consensus, deviation = state_for(votes)
-    kernels = backend()
-
-    def loss_along(direction, distance):
-        moved = np.concatenate([consensus, deviation]) + distance * direction
-        return evaluate(kernels, link, votes, *np.split(moved, [len(consensus)]))[0]
-
-    _, by_consensus, by_slot = evaluate(kernels, link, votes, consensus, deviation)
-    step = 1e-6
-    for index, found in enumerate(np.concatenate([by_consensus, by_slot])):
-        direction = np.zeros(len(consensus) + len(deviation))
-        direction[index] = 1.0
-        slope = (loss_along(direction, step) - loss_along(direction, -step)) / (2 * step)
-        assert found == pytest.approx(slope, rel=1e-4, abs=1e-4)
-
-
-def test_the_backend_is_chosen_by_name_or_environment(monkeypatch):
-    assert backend("numpy") is plain and backend("numba") is compiled
-    monkeypatch.setenv("ISPLITLBI_BACKEND", "numpy")
-    assert backend() is plain
-    monkeypatch.setenv("ISPLITLBI_BACKEND", "fortran")
-    with pytest.raises(ValueError, match="'fortran' is not one of numba, numpy"):
-        backend()

@@ -1,13 +1,22 @@
+"""Parameters of consensus and users, asked for by name."""
+
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from isplitlbi import Comparisons
+from isplitlbi.data.layout import THRESHOLD, Layout, Shown, Vector
 from isplitlbi.kernels import numpy_loops as plain
-from isplitlbi.model.parameters import Parameters
-from votes import from_rows, random_votes
+from isplitlbi.model.parameters import Consensus, Parameters
+from isplitlbi.model.terms import PAPER
+from traits import TRAITS, Leftmost, Newest, terms_with
+from votes import from_rows
 from votes import rows as vote_rows
+
+some_terms = st.sampled_from([terms_with(*traits) for traits in TRAITS.values()])
 
 VOTES = Comparisons.from_arrays(
     user=["ann", "ann", "bob"],
@@ -15,22 +24,24 @@ VOTES = Comparisons.from_arrays(
     right=["b", "d", "d"],
     outcome=[1, 0, -1],
 )
+LAYOUT = Layout.of(VOTES)
 # Ann compared a, b, d; Bob c, d. Deviations in the order of the slots, thresholds last.
 PARAMETERS = Parameters(
-    VOTES.slots,
+    LAYOUT.vector,
+    LAYOUT.slots,
     consensus=np.array([1.0, 2.0, 3.0, 4.0, 0.5]),
     deviation=np.array([0.1, 0.2, -0.4, 0.25, -3.0, 4.0, -0.1]),
 )
 
 
-def random_parameters(votes, seed=0):
-    rng = np.random.default_rng(seed)
-    consensus = rng.normal(size=votes.n_items + 1)
-    return Parameters(votes.slots, consensus, rng.normal(size=len(votes.slots.coordinate)))
+def random_parameters(votes, seed=0, terms=PAPER):
+    rng, layout = np.random.default_rng(seed), Layout.of(votes, terms.traits)
+    values = rng.normal(size=layout.vector.width), rng.normal(size=layout.n_slots)
+    return Parameters(layout.vector, layout.slots, *values, terms)
 
 
 def dense(parameters):
-    """Every user's scores and threshold as a table, built one slot after another."""
+    """Every user's own vector as a table, built one slot after another."""
     table = np.tile(parameters.consensus, (parameters.slots.n_users, 1))
     for user in range(parameters.slots.n_users):
         for slot in range(parameters.slots.start[user], parameters.slots.start[user + 1]):
@@ -77,52 +88,54 @@ def test_no_pairs_give_no_margins():
     assert len(margin) == len(threshold) == 0
 
 
-@given(vote_rows)
-def test_every_way_to_ask_gives_the_same_numbers(rows):
+@given(vote_rows, some_terms)
+def test_every_way_to_ask_gives_the_same_numbers(rows, terms):
     votes = from_rows(rows)
-    parameters = random_parameters(votes)
-    table = dense(parameters)
+    parameters = random_parameters(votes, terms=terms)
+    table, vector = dense(parameters), parameters.vector
     n_users, n_items = votes.n_users, votes.n_items
+    np.testing.assert_array_equal(parameters.consensus + parameters.table(), table)
     for user in range(n_users):
-        np.testing.assert_array_equal(parameters.scores_of(user), table[user, :-1])
-        assert parameters.threshold_of(user) == table[user, -1]
+        np.testing.assert_array_equal(parameters.of_user(user).values, table[user])
+        np.testing.assert_array_equal(parameters.scores_of(user), table[user, :n_items])
+        assert parameters.threshold_of(user) == table[user, vector.threshold]
+    for name in vector.traits:
+        np.testing.assert_array_equal(parameters.all_of(name), table[:, vector.place(name)])
     user, left, right = (
         part.ravel() for part in np.meshgrid(range(n_users), range(n_items), range(n_items))
     )
     margin, threshold = parameters.margin_and_threshold(user, left, right)
-    np.testing.assert_array_equal(margin, table[user, left] - table[user, right])
-    np.testing.assert_array_equal(threshold, table[user, -1])
+    expected = table[user, left] - table[user, right]
+    for trait in terms.traits:
+        expected += trait.column(Shown(left, right)) * table[user, vector.place(trait.name)]
+    np.testing.assert_allclose(margin, expected, rtol=1e-14, atol=1e-14)
+    np.testing.assert_array_equal(threshold, table[user, vector.threshold])
 
 
-@given(vote_rows, st.integers(0, 99))
-def test_the_slots_of_votes_are_those_of_their_users_and_pairs(rows, seed):
+@given(vote_rows, some_terms, st.integers(0, 99))
+def test_layouts_and_parameters_see_the_same_margins(rows, terms, seed):
     votes = from_rows(rows)
-    parameters = random_parameters(votes, seed)
+    parameters = random_parameters(votes, seed, terms)
     part = votes.subset(np.random.default_rng(seed).random(len(votes)) < 0.7)
     for some in (votes, part):
-        own = parameters.consensus[some.slots.coordinate] + parameters.deviation
-        threshold = own[some.slots.threshold][some.user]
-        found = own[some.left_slot] - own[some.right_slot], threshold
-        expected = parameters.margin_and_threshold(some.user, some.left, some.right)
-        np.testing.assert_array_equal(found, expected)
+        layout = Layout.of(some, terms.traits)
+        edges, item = layout.edges, layout.slots.coordinate
+        asked = edges.owner, item[edges.first], item[edges.second]
+        expected = parameters.margin_and_threshold(*asked)
+        own = parameters.consensus[item] + parameters.deviation
+        np.testing.assert_allclose(layout.margins(own), expected, rtol=1e-13, atol=1e-14)
+        state = parameters.consensus, parameters.deviation
+        found = plain.margins(layout.slots, edges, *state)
+        np.testing.assert_allclose(found, expected, rtol=1e-13, atol=1e-14)
 
 
-def test_kernels_and_parameters_see_the_same_margins():
-    votes = random_votes(0, n_users=6, n_items=5, n_votes=100)
-    parameters = random_parameters(votes)
-    edges, item = votes.edges, votes.slots.coordinate
-    found = plain.margins(votes.slots, edges, parameters.consensus, parameters.deviation)
-    expected = parameters.margin_and_threshold(edges.owner, item[edges.first], item[edges.second])
-    np.testing.assert_array_equal(found, expected)
-
-
-@given(vote_rows)
-def test_the_distance_to_the_consensus_is_the_norm_of_the_score_deviations(rows):
+@given(vote_rows, some_terms)
+def test_the_distance_to_the_consensus_is_the_norm_of_the_score_deviations(rows, terms):
     votes = from_rows(rows)
-    parameters = random_parameters(votes)
+    parameters = random_parameters(votes, terms=terms)
     before = parameters.deviation.copy()
     expected = [
-        np.linalg.norm(parameters.scores_of(user) - parameters.consensus[:-1])
+        np.linalg.norm(parameters.scores_of(user) - parameters.common.scores)
         for user in range(votes.n_users)
     ]
     assert parameters.distance_to_consensus() == pytest.approx(expected, abs=1e-12)
@@ -131,8 +144,8 @@ def test_the_distance_to_the_consensus_is_the_norm_of_the_score_deviations(rows)
 
 def test_a_threshold_of_ones_own_is_no_distance():
     only_threshold = np.zeros(7)
-    only_threshold[VOTES.slots.threshold] = 9.0
-    parameters = Parameters(VOTES.slots, PARAMETERS.consensus, only_threshold)
+    only_threshold[LAYOUT.slots.threshold] = 9.0
+    parameters = replace(PARAMETERS, deviation=only_threshold)
     assert parameters.distance_to_consensus().tolist() == [0.0, 0.0]
 
 
@@ -142,3 +155,39 @@ def test_asking_changes_nothing():
     PARAMETERS.scores_of(-1)[:] = 99.0
     np.testing.assert_array_equal(PARAMETERS.consensus, consensus)
     np.testing.assert_array_equal(PARAMETERS.deviation, deviation)
+
+
+def test_a_consensus_tells_its_parts_by_name():
+    vector = Vector(2, ("leftmost", THRESHOLD))
+    consensus = Consensus(vector, np.array([0.5, -0.5, 0.1, 0.7]))
+    assert consensus.scores.tolist() == [0.5, -0.5]
+    assert consensus.threshold == consensus.trait(THRESHOLD) == 0.7
+    assert consensus.trait("leftmost") == 0.1
+    assert isinstance(consensus.threshold, float)
+    with pytest.raises(ValueError, match="not in tuple"):
+        consensus.trait("newest")
+
+
+def test_nobody_deviates_from_a_consensus_alone():
+    common = PARAMETERS.common
+    nobody = Parameters.of_consensus(VOTES, common)
+    assert not nobody.deviation.any()
+    assert nobody.common.scores.tolist() == [1.0, 2.0, 3.0, 4.0]
+    for user in (-1, 0, 1):
+        assert nobody.scores_of(user).tolist() == common.scores.tolist()
+    assert nobody.all_of(THRESHOLD).tolist() == [0.5, 0.5]
+    assert nobody.distance_to_consensus().tolist() == [0.0, 0.0]
+
+
+def test_a_trait_changes_the_margin_of_who_has_it():
+    terms = terms_with(Leftmost(), Newest())
+    layout = Layout.of(VOTES, terms.traits)
+    consensus = np.array([1.0, 2.0, 3.0, 4.0, 0.25, 0.0, 0.5])
+    parameters = Parameters(layout.vector, layout.slots, consensus, np.zeros(layout.n_slots), terms)
+    back = layout.slots.threshold[0] - 2
+    parameters.deviation[back] = 3.0  # Ann looks to the left
+    user, left, right = np.array([[0, 0, 1], [0, 1, 0], [1, 0, 1], [-1, 0, 1]]).T
+    margin, _ = parameters.margin_and_threshold(user, left, right)
+    assert margin.tolist() == [2.25, 4.25, -0.75, -0.75]
+    assert parameters.all_of("leftmost").tolist() == [3.25, 0.25]
+    assert parameters.distance_to_consensus().tolist() == [0.0, 0.0]

@@ -1,19 +1,11 @@
-"""Rankings with ties, recommendations, and what a user's deviation is made of."""
-
-from dataclasses import replace
+"""Rankings with ties, and recommendations."""
 
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from isplitlbi.data.comparisons import Comparisons
-from isplitlbi.evaluation.simulate import simulate
-from isplitlbi.model.links import LINKS, Logistic, link_named
-from isplitlbi.model.parameters import Parameters
-from isplitlbi.model.ranking import Ranking, as_good_as, better_than, decompose, relation
-from isplitlbi.solvers import Dynamics, fit_before_entries
-from votes import from_rows, random_votes, rows
+from isplitlbi.model.ranking import Ranking, as_good_as, better_than, relation
 
 # Few distinct numbers, so that equal scores and differences on the threshold come up often.
 coarse = st.integers(-8, 8).map(lambda k: k / 4)
@@ -162,83 +154,3 @@ def test_recommendations_agree_with_the_relation(scores, threshold, data):
     assert set(better) == {k for k, word in enumerate(stand) if word == "better"}
     for chosen in (same, better):
         assert np.all(np.diff(np.abs(scores[chosen] - scores[item])) >= 0)
-
-
-# --- decomposition -------------------------------------------------------------------------
-
-
-def dense(votes, deviation):
-    """Lay deviations out as a matrix, users by items and threshold."""
-    matrix = np.zeros((votes.n_users, votes.n_items + 1))
-    matrix[votes.slots.owner, votes.slots.coordinate] = deviation
-    return matrix
-
-
-@given(rows, st.integers(0, 2**32 - 1), st.floats(0, 4), st.sampled_from(sorted(LINKS)))
-def test_three_parts_with_disjoint_supports_add_up_to_the_deviation_exactly(
-    rows, seed, noise_level, link
-):
-    votes, rng = from_rows(rows), np.random.default_rng(seed)
-    consensus = np.append(rng.normal(size=votes.n_items), 1.0)
-    deviation = rng.normal(size=len(votes.slots.coordinate)) * rng.integers(0, 2)
-    deviation[votes.slots.threshold] = rng.uniform(-0.5, 1.0, votes.n_users)
-    out = np.flatnonzero(rng.random(votes.n_users) < 0.4)
-    parameters = Parameters(votes.slots, consensus, deviation)
-    parts = decompose(votes, parameters, out, link_named(link), 1.0, noise_level)
-
-    total = parts.abnormal + parts.personal + parts.noise
-    assert total.toarray().tobytes() == (dense(votes, deviation) + 0.0).tobytes()
-    supports = np.stack([part.toarray() != 0 for part in parts])
-    assert supports.sum(axis=0).max() <= 1
-    # Nothing is stored that is zero, and what is abnormal is all of the users outside.
-    assert sum(part.nnz for part in parts) == np.count_nonzero(deviation)
-    expected = dense(votes, deviation)
-    expected[np.setdiff1d(np.arange(votes.n_users), out)] = 0.0
-    np.testing.assert_array_equal(parts.abnormal.toarray(), expected)
-
-
-def test_a_higher_noise_level_leaves_less_that_is_personal():
-    votes = random_votes(0, n_votes=120)
-    rng = np.random.default_rng(1)
-    parameters = Parameters(
-        votes.slots, np.append(np.zeros(votes.n_items), 1.0),
-        rng.normal(scale=0.5, size=len(votes.slots.coordinate)),
-    )  # fmt: skip
-    nobody = np.empty(0, dtype=np.intp)
-    counts = [
-        decompose(votes, parameters, nobody, Logistic(), 1.0, level).personal.nnz
-        for level in (0.0, 1.0, 2.0, np.inf)
-    ]
-    assert counts[0] == len(votes.slots.coordinate)
-    assert counts[-1] == 0
-    assert counts == sorted(counts, reverse=True)
-    assert len(set(counts)) == 4
-
-
-def test_the_noise_of_one_vote_is_that_of_its_information_under_the_ridge():
-    # One vote on two equal items at threshold 1: either side wins with probability F(-1), and then
-    # the log-probability's slope in the margin is F(1); a tie has none.
-    votes = Comparisons.from_arrays(["ann"], ["tea"], ["milk"], ["left"])
-    win, lose = 1 / (1 + np.exp(1.0)), 1 / (1 + np.exp(-1.0))
-    information, nu = 2 * win * lose**2, 0.5
-    sd = np.sqrt(information) / (information + 1 / nu)
-    consensus, nobody = np.array([0.0, 0.0, 1.0]), np.empty(0, dtype=np.intp)
-    for size, personal in ((1.99, 0), (2.01, 2)):
-        parameters = Parameters(votes.slots, consensus, size * sd * np.array([1.0, -1.0, 0.0]))
-        parts = decompose(votes, parameters, nobody, Logistic(), nu, 2.0)
-        assert (parts.personal.nnz, parts.noise.nnz) == (personal, 2 - personal)
-
-
-def test_a_user_of_the_consensus_is_mostly_noise_and_a_reversed_one_is_not():
-    votes, _ = simulate(
-        n_users=12, n_items=6, votes_per_user=(60, 60), score_sd=2.0, threshold=0.8,
-        abnormal_share=0.0, random_state=2,
-    )  # fmt: skip
-    last = votes.user == 11
-    votes = replace(votes, outcome=np.where(last, -votes.outcome, votes.outcome))
-    dynamics, nobody = Dynamics(nu=1.0), np.empty(0, dtype=np.intp)
-    parameters = Parameters(votes.slots, *fit_before_entries(votes, Logistic(), dynamics))
-    parts = decompose(votes, parameters, nobody, Logistic(), dynamics.nu, 2.0)
-    personal_share = np.count_nonzero(parts.personal.toarray(), axis=1) / 7
-    assert np.mean(personal_share[:11]) < 0.1
-    assert personal_share[11] > 0.5

@@ -14,45 +14,39 @@ from scipy.stats import spearmanr
 
 from isplitlbi import ISplitLBI, kernels
 from isplitlbi.data.comparisons import Comparisons
+from isplitlbi.data.layout import Layout
 from isplitlbi.evaluation.simulate import simulate
 from isplitlbi.model.links import LINKS, Logistic
 from isplitlbi.path import Ending
 from isplitlbi.runtime import blocks
-from isplitlbi.solvers import Dynamics, Explicit, Implicit, State, follow
-from isplitlbi.solvers.driver import Machine
-from solvers.test_explicit import (
+from isplitlbi.runtime.local import Local
+from isplitlbi.solvers import Dynamics, Explicit, Implicit
+from isplitlbi.solvers.state import State
+from paths import (
+    SLOW,
+    SNAPSHOTS,
+    TIMES,
     assert_equal_paths,
-    by_label,
-    crowd,
+    assert_within_box,
+    common_threshold,
     deviation_of,
+    first_state,
     half_never_ties,
+    in_agreement,
     mild_rows,
     mixed_votes,
     own_thresholds,
+    prepared,
+    relative_errors,
+    scores,
+    walk,
 )
 from votes import from_rows, random_votes
 
-TIMES = np.geomspace(0.05, 2.0, 8)
-PARTS = ("consensus", "deviation", "sparse", "entry_times")
-SLOW, QUICK = Dynamics(nu=0.5, kappa=5.0), Dynamics(nu=0.5, kappa=100.0)
+PARTS = (*SNAPSHOTS, "entry_times")
+QUICK = Dynamics(nu=0.5, kappa=100.0)
 
 every_link = pytest.mark.parametrize("link", [link() for link in LINKS.values()], ids=list(LINKS))
-few = settings(max_examples=10)
-
-
-def relative_errors(path, truth, part):
-    """Return the relative error at every time."""
-    found, expected = getattr(path, part), getattr(truth, part)
-    return np.linalg.norm(found - expected, axis=1) / np.linalg.norm(expected, axis=1)
-
-
-def assert_within_box(path, delta):
-    """Assert that everything is finite and no threshold below delta, up to rounding."""
-    assert path.ending is Ending.COMPLETE
-    for part in ("consensus", "deviation", "sparse"):
-        assert np.isfinite(getattr(path, part)).all(), part
-    assert np.all(path.consensus[:, -1] >= delta - 1e-15)
-    assert np.all(own_thresholds(path) >= delta - 1e-15)
 
 
 # --- the explicit scheme -------------------------------------------------------------------
@@ -71,7 +65,7 @@ def true_path(name):
     """Return the limit of the explicit scheme: its error is linear in the step, and taken out."""
     votes, dynamics, times = study(name)
     coarse, fine = (
-        follow(votes, LINKS[name](), dynamics, Explicit(step_scale=scale), times)
+        walk(votes, Explicit(step_scale=scale), dynamics, times, link=LINKS[name]())
         for scale in {"logistic": (0.4, 0.2), "probit": (0.8, 0.4), "uniform": (1.0, 0.5)}[name]
     )
     assert np.isfinite(fine.entry_times).all()
@@ -84,7 +78,7 @@ def true_path(name):
 
 def implicit_path(name, tol):
     votes, dynamics, times = study(name)
-    return follow(votes, LINKS[name](), dynamics, Implicit(tol=tol), times)
+    return walk(votes, Implicit(tol=tol), dynamics, times, link=LINKS[name]())
 
 
 # Worst right after the first entries, which are dated to a fraction of a step.
@@ -119,8 +113,7 @@ def test_users_leave_in_the_order_of_the_explicit_scheme():
     votes, _ = simulate(n_users=24, n_items=6, votes_per_user=(15, 40), random_state=3)
     times = [0.5, 2.0]
     one, other = (
-        follow(votes, Logistic(), SLOW, scheme, times)
-        for scheme in (Implicit(), Explicit(step_scale=0.5))
+        walk(votes, scheme, times=times) for scheme in (Implicit(), Explicit(step_scale=0.5))
     )
     assert np.isfinite(one.entry_times).sum() >= 20
     late = times[-1] + 1.0  # for those who never leave
@@ -133,8 +126,8 @@ def test_users_leave_in_the_order_of_the_explicit_scheme():
 @pytest.mark.parametrize("kappa", [5.0, 100.0])
 def test_the_end_is_where_the_explicit_scheme_ends_too(kappa):
     votes, dynamics = random_votes(2, n_users=4, n_items=4, n_votes=40), Dynamics(1.0, kappa)
-    args = (votes, Logistic(), dynamics)
-    one, other = (follow(*args, scheme, [0.2, 0.6]) for scheme in (Implicit(), Explicit()))
+    schemes = (Implicit(), Explicit())
+    one, other = (walk(votes, scheme, dynamics, [0.2, 0.6]) for scheme in schemes)
     for part in ("consensus", "deviation"):
         assert max(relative_errors(one, other, part)) < 0.01
 
@@ -143,14 +136,10 @@ def test_the_end_is_where_the_explicit_scheme_ends_too(kappa):
 
 
 @every_link
-@pytest.mark.parametrize("weighted", [False, True])
-def test_a_whole_path_is_the_same_compiled(link, weighted):
-    # Rounding may decide whether one more Newton step is taken, which moves the path by less than
-    # the tolerance. At the usual tolerance such a close call is rare, and there is none here.
+def test_a_whole_path_of_weighted_votes_is_the_same_compiled(link):
     votes = random_votes(1, n_users=6, n_items=5, n_votes=120, weighted=True)
-    votes = votes if weighted else mixed_votes()
-    args = (votes, link, Dynamics(nu=0.5, kappa=10.0), Implicit(), TIMES)
-    one, other = (follow(*args, backend=backend) for backend in ("numba", "numpy"))
+    dynamics = Dynamics(nu=0.5, kappa=10.0)
+    one, other = (walk(votes, None, dynamics, link=link, backend=b) for b in ("numba", "numpy"))
     assert one.n_steps == other.n_steps
     assert np.isfinite(one.entry_times).sum() >= 5
     for part in PARTS:
@@ -158,8 +147,8 @@ def test_a_whole_path_is_the_same_compiled(link, weighted):
 
 
 def test_close_calls_move_the_compiled_path_by_less_than_the_tolerance():
-    args = (mixed_votes(), Logistic(), Dynamics(nu=0.5, kappa=10.0), Implicit(tol=1e-4), TIMES)
-    one, other = (follow(*args, backend=backend) for backend in ("numba", "numpy"))
+    scheme, dynamics = Implicit(tol=1e-4), Dynamics(nu=0.5, kappa=10.0)
+    one, other = (walk(mixed_votes(), scheme, dynamics, backend=b) for b in ("numba", "numpy"))
     for part in ("consensus", "deviation"):
         assert max(relative_errors(one, other, part)) < 1e-3
 
@@ -173,7 +162,8 @@ class DenseStep:
     def __init__(self, votes, link, dynamics, old, new, step=None):
         self.votes, self.link, self.dynamics = votes, link, dynamics
         self.step = new.time - old.time if step is None else step
-        self.place = votes.slots.owner, votes.slots.coordinate
+        slots = Layout.of(votes).slots
+        self.place = slots.owner, slots.coordinate
         self.weight = np.ones(votes.n_votes) if votes.weight is None else votes.weight
         self.old, self.new = self.dense(old), self.dense(new)
 
@@ -254,18 +244,18 @@ class DenseStep:
 def midway(votes, dynamics, seed=0):
     """Return a state with users in and out of the consensus and thresholds on and off the bound."""
     rng = np.random.default_rng(seed)
-    state = State.initial(votes.slots, votes.n_items, dynamics.delta)
+    state, slots = first_state(votes, dynamics.delta), Layout.of(votes).slots
     state.time = 0.7
     state.consensus[:] = np.append(rng.normal(scale=0.5, size=votes.n_items), 0.6)
     state.deviation[:] = rng.normal(scale=0.3, size=len(state.deviation))
     own = np.resize([0.4, dynamics.delta, 0.05, dynamics.delta, 1.0], votes.n_users)
-    state.deviation[votes.slots.threshold] = own - state.consensus[-1]
+    state.deviation[slots.threshold] = own - 0.6
     state.dual[:] = rng.normal(size=len(state.dual))
-    norm = np.sqrt(np.add.reduceat(state.dual**2, votes.slots.start[:-1]))
+    norm = np.sqrt(np.add.reduceat(state.dual**2, slots.start[:-1]))
     wanted = np.resize([0.0, 0.5, 1.5, 4.0, 0.95, 1.05], votes.n_users)
-    state.dual *= np.repeat(wanted / norm, np.diff(votes.slots.start))
+    state.dual *= np.repeat(wanted / norm, slots.sizes)
     state.dual_norm = kernels.backend("numpy").shrink_groups(
-        votes.slots, state.dual, dynamics.kappa, state.sparse
+        slots, state.dual, dynamics.kappa, state.sparse
     )
     state.entry_times[state.dual_norm > 1.0] = 0.5
     return state
@@ -274,14 +264,14 @@ def midway(votes, dynamics, seed=0):
 def one_step(votes, link, dynamics, state, length, tol=1e-10):
     """Take a first step from a state: it is a thousandth of the next time asked for."""
     new = state.copy()
-    stepper = Implicit(tol=tol).prepare(votes, link, dynamics, Machine(kernels.backend(), 1))
+    stepper = prepared(Implicit(tol=tol), votes, dynamics, link=link)
     stepper.step(new, 1000.0 * length, 1000.0 * length)
     assert new.time - state.time == pytest.approx(length, rel=1e-9)
     return DenseStep(votes, link, dynamics, state, new), new
 
 
 STARTS = {
-    "start": lambda votes, dynamics: State.initial(votes.slots, votes.n_items, dynamics.delta),
+    "start": lambda votes, dynamics: first_state(votes, dynamics.delta),
     "midway": midway,
 }
 any_start = pytest.mark.parametrize("start", STARTS.values(), ids=STARTS)
@@ -314,12 +304,13 @@ def test_the_first_step_solves_the_discrete_equations(link, length, start):
 @every_link
 def test_a_consensus_threshold_may_rest_at_its_bound(link, length):
     votes, dynamics = random_votes(2, n_users=6, n_items=5, tie_share=0.0), Dynamics(0.5, 10.0)
-    start = midway(votes, dynamics)
-    start.consensus[-1] = dynamics.delta  # held there by duals that push its users up
-    start.dual[votes.slots.threshold] = 3.0
-    start.deviation[votes.slots.threshold] = 0.0
+    start, layout = midway(votes, dynamics), Layout.of(votes)
+    at = layout.vector.threshold
+    start.consensus[at] = dynamics.delta  # held there by duals that push its users up
+    start.dual[layout.slots.threshold] = 3.0
+    start.deviation[layout.slots.threshold] = 0.0
     dense, new = one_step(votes, link, dynamics, start, length)
-    assert new.consensus[-1] == dynamics.delta
+    assert new.consensus[at] == dynamics.delta
     for residual in dense.residuals()[:3]:
         np.testing.assert_allclose(residual, 0.0, atol=1e-7)
 
@@ -393,8 +384,7 @@ def test_later_steps_are_of_second_order(start):
     # (1 + 2r) / (1 + r) x_new - (1 + r) x + r^2 / (1 + r) x_before = h x', r = h / h_before:
     # a step of backward Euler, somewhat shorter and from somewhat further on.
     votes, dynamics = mixed_votes(), Dynamics(nu=0.5, kappa=10.0)
-    scheme = Implicit(tol=1e-5)
-    stepper = scheme.prepare(votes, Logistic(), dynamics, Machine(kernels.backend(), 1))
+    stepper = prepared(Implicit(tol=1e-5), votes, dynamics)
     states = [start(votes, dynamics)]
     for _ in range(6):
         states.append(states[-1].copy())
@@ -414,152 +404,80 @@ def test_later_steps_are_of_second_order(start):
         np.testing.assert_allclose(of_z, 0.0, atol=1e-11)
 
 
-# --- thresholds ----------------------------------------------------------------------------
+# --- users and items of all sorts, for every link ------------------------------------------
 
 
-def short_path(votes, **options):
-    dynamics = Dynamics(nu=0.3, kappa=5.0, delta=0.05)
-    return follow(votes, Logistic(), dynamics, Implicit(), [0.1, 0.5, 1.5], **options)
-
-
-@every_link
-@given(rows=mild_rows, kappa=st.sampled_from([2.0, 300.0]))
-@few
-def test_every_threshold_stays_at_least_delta(link, rows, kappa):
-    times = np.geomspace(0.01, 5.0, 12)
-    path = follow(from_rows(rows), link, Dynamics(0.3, kappa, delta=0.05), Implicit(), times)
-    assert_within_box(path, 0.05)
-
-
-def test_a_large_delta_is_kept_from_the_start():
-    path = follow(mixed_votes(), Logistic(), Dynamics(0.5, 10.0, delta=2.5), Implicit(), TIMES)
-    assert_within_box(path, 2.5)
-
-
-@pytest.mark.parametrize("kappa", [10.0, 100.0])
-def test_users_who_never_tie_sit_at_delta_and_do_not_drag_the_consensus_along(kappa):
-    votes, times = half_never_ties(), [0.3, 1.0, 3.0]
-    path = follow(votes, Logistic(), Dynamics(nu=0.5, kappa=kappa), Implicit(), times)
-    assert_within_box(path, 1e-3)
-    own = own_thresholds(path)
-    np.testing.assert_allclose(own[1:, 6:], 1e-3, rtol=0, atol=1e-12)
-    assert np.all(own[:, :6] > 0.2)
-    assert np.all(path.consensus[:, -1] > 0.2)
-    assert path.consensus[-1, -1] > 0.8 * path.consensus[0, -1]
-
-
-def test_the_consensus_threshold_is_that_of_the_joint_projection():
-    votes, dynamics = half_never_ties(), Dynamics(nu=0.5, kappa=10.0)
-    one, other = (
-        follow(votes, Logistic(), dynamics, scheme, [0.3, 1.0, 3.0])
-        for scheme in (Implicit(), Explicit(step_scale=0.5))
-    )
-    np.testing.assert_allclose(one.consensus[:, -1], other.consensus[:, -1], rtol=0.01)
-    np.testing.assert_allclose(own_thresholds(one), own_thresholds(other), rtol=0.02, atol=1e-3)
-
-
-# --- users and items of all sorts ----------------------------------------------------------
-
-
-def full_path(votes, far=3.0, dynamics=QUICK, link=None):
-    times = np.geomspace(0.05, far, 10)
-    path = follow(votes, link or Logistic(), dynamics, Implicit(), times)
+def full_path(votes, link, far=3.0, dynamics=QUICK):
+    path = walk(votes, None, dynamics, np.geomspace(0.05, far, 10), link=link)
     assert_within_box(path, dynamics.delta)
     return path
 
 
-@pytest.mark.backend
-def test_a_user_with_one_vote_leans_the_way_of_that_vote():
-    votes = crowd(("one", "c", "a", 1))
-    path = full_path(votes)
-    assert np.all(deviation_of(votes, path, "one", 2) > 0)
-    assert np.all(deviation_of(votes, path, "one", 0) < 0)
-    np.testing.assert_allclose(  # only the difference of the two scores can be seen in one vote
-        deviation_of(votes, path, "one", 2), -deviation_of(votes, path, "one", 0), rtol=1e-9
-    )
-    assert list(votes.items[np.argsort(-path.consensus[-1, :3])]) == ["a", "b", "c"]
+@every_link
+@given(rows=mild_rows, kappa=st.sampled_from([2.0, 300.0]))
+@settings(max_examples=10)
+def test_every_threshold_stays_at_least_delta(link, rows, kappa):
+    dynamics, times = Dynamics(0.3, kappa, delta=0.05), np.geomspace(0.01, 5.0, 12)
+    assert_within_box(walk(from_rows(rows), None, dynamics, times, link=link), 0.05)
+
+
+@pytest.mark.parametrize("kappa", [10.0, 100.0])
+def test_users_who_never_tie_sit_at_delta(kappa):
+    path = walk(half_never_ties(), None, Dynamics(nu=0.5, kappa=kappa), [0.3, 1.0, 3.0])
+    np.testing.assert_allclose(own_thresholds(path)[1:, 6:], 1e-3, rtol=0, atol=1e-12)
+
+
+def test_the_consensus_threshold_is_that_of_the_joint_projection():
+    dynamics, schemes = Dynamics(nu=0.5, kappa=10.0), (Implicit(), Explicit(step_scale=0.5))
+    one, other = (walk(half_never_ties(), each, dynamics, [0.3, 1.0, 3.0]) for each in schemes)
+    np.testing.assert_allclose(common_threshold(one), common_threshold(other), rtol=0.01)
+    np.testing.assert_allclose(own_thresholds(one), own_thresholds(other), rtol=0.02, atol=1e-3)
 
 
 @every_link
 def test_a_user_with_only_ties_gets_a_wider_threshold_and_flat_scores(link):
     ties = [("tie", left, right, 0) for left, right in ("ab", "bc", "ac") for _ in range(4)]
-    votes = crowd(*ties)
-    path = full_path(votes, dynamics=SLOW, link=link)
+    votes = in_agreement(*ties)
+    path = full_path(votes, link, dynamics=SLOW)
     user = int(np.flatnonzero(votes.users == "tie")[0])
     late = path.at(path.times[-1])
-    assert np.all(deviation_of(votes, path, "tie", 3) > 0)
+    assert np.all(deviation_of(votes, path, "tie", path.vector.threshold) > 0)
     assert late.threshold_of(user) > 1.5 * late.threshold_of(-1)
     assert np.ptp(late.scores_of(user)) < 0.3 * np.ptp(late.scores_of(-1))
 
 
-def test_a_user_without_ties_keeps_a_positive_threshold():
-    decided = [("sure", left, right, 1) for left, right in ("ab", "bc", "ac") for _ in range(8)]
-    votes = crowd(*decided)
-    path = full_path(votes)
-    own = own_thresholds(path)[:, list(votes.users).index("sure")]
-    assert np.all(deviation_of(votes, path, "sure", 3) < 0)
-    assert own[-1] < 0.5 * path.consensus[-1, -1]
-    assert path.consensus[-1, -1] > 0.1
-
-
 @every_link
 def test_votes_without_any_tie_bring_every_threshold_to_delta(link):
-    path = full_path(random_votes(0, tie_share=0.0), far=5.0, link=link)
+    path = full_path(random_votes(0, tie_share=0.0), link, far=5.0)
     np.testing.assert_allclose(own_thresholds(path)[-1], 1e-3, rtol=0, atol=1e-12)
-    assert path.consensus[-1, -1] < 0.05
+    assert common_threshold(path)[-1] < 0.05
 
 
 @every_link
 def test_votes_of_only_ties_leave_all_scores_at_zero(link):
-    votes = random_votes(0, tie_share=1.1)
-    path = full_path(votes, far=1.0, link=link)
-    scores = votes.slots.coordinate < votes.n_items
-    np.testing.assert_allclose(path.consensus[:, :-1], 0.0, atol=1e-12)
-    np.testing.assert_allclose(path.deviation[:, scores], 0.0, atol=1e-12)
-    assert np.all(np.diff(path.consensus[:, -1]) >= 0)
-    assert path.consensus[-1, -1] > 1.0
-
-
-def test_disconnected_items_are_each_ranked_among_their_own():
-    apart = [
-        (user, "x", "y", outcome) for user in ("u1", "u2", "v") for outcome in (1, 1, 1, 0, -1)
-    ]
-    path = full_path(crowd(*apart))
-    a, b, c, x, y = path.consensus[:, :-1].T
-    assert np.all(a > b) and np.all(b > c) and np.all(x > y)
-    # Nothing says how the two groups compare: each keeps the mean it started with.
-    np.testing.assert_allclose(a + b + c, 0.0, atol=1e-10)
-    np.testing.assert_allclose(x + y, 0.0, atol=1e-10)
+    path = full_path(random_votes(0, tie_share=1.1), link, far=1.0)
+    np.testing.assert_allclose(scores(path), 0.0, atol=1e-12)
+    assert np.all(np.diff(common_threshold(path)) >= 0)
+    assert common_threshold(path)[-1] > 1.0
 
 
 @every_link
 def test_an_item_that_always_wins_ranks_first_with_a_finite_score(link):
     wins = [(user, "best", item, 1) for user in ("u1", "u2", "u3", "u4") for item in "abc"]
-    votes = crowd(*wins, *wins)
-    path = full_path(votes, far=100.0, link=link)
+    votes = in_agreement(*wins, *wins)
+    path = full_path(votes, link, far=100.0)
     best = list(votes.items).index("best")
-    assert np.all(np.argmax(path.consensus[:, :-1], axis=1) == best)
-    assert 0.5 < path.consensus[-1, best] < 100.0
+    assert np.all(np.argmax(scores(path), axis=1) == best)
+    assert 0.5 < scores(path)[-1, best] < 100.0
     late = path.at(path.times[-1])
     assert all(np.argmax(late.scores_of(user)) == best for user in range(votes.n_users))
 
 
 @pytest.mark.parametrize("outcome", [1, 0, -1])
-def test_a_lone_vote_is_a_study_too(outcome):
-    path = full_path(Comparisons.from_arrays(["u"], ["a"], ["b"], [outcome]), far=100.0)
-    lead = path.consensus[:, 0] - path.consensus[:, 1]
+def test_a_lone_vote_may_be_followed_very_far(outcome):
+    votes = Comparisons.from_arrays(["u"], ["a"], ["b"], [outcome])
+    lead = -np.diff(scores(full_path(votes, Logistic(), far=100.0)), axis=1)
     assert np.all(np.sign(lead) == outcome)
-
-
-def test_a_user_without_votes_in_a_subset_stays_in_the_consensus():
-    whole = random_votes(1, n_users=4, n_items=4, n_votes=60)
-    votes = whole.subset(whole.user != 2)
-    path = full_path(votes)
-    silent = votes.slots.owner == 2
-    scores = silent & (votes.slots.coordinate < votes.n_items)
-    assert not path.deviation[:, scores].any()
-    assert not path.sparse[:, silent].any()
-    assert np.isinf(path.entry_times[2])
 
 
 @every_link
@@ -573,9 +491,9 @@ def test_nearly_separable_votes_do_not_diverge(link, n_ties):
         votes += [(user, 0, 1, 0)] * n_ties
     votes = Comparisons.from_arrays(*zip(*votes, strict=True))
     times = np.geomspace(1e-3, 1e3, 20)
-    path = follow(votes, link, Dynamics(nu=1.0, kappa=1000.0), Implicit(), times)
+    path = walk(votes, None, Dynamics(nu=1.0, kappa=1000.0), times, link=link)
     assert_within_box(path, 1e-3)
-    assert np.all(np.diff(path.consensus[-1, :-1]) > 0)
+    assert np.all(np.diff(scores(path)[-1]) > 0)
     assert np.argmin(path.entry_times) == 9
     assert np.all(np.diff(path.at(times[-1]).scores_of(9)) < 0)
     assert path.n_steps < 500
@@ -585,65 +503,8 @@ def test_nearly_separable_votes_do_not_diverge(link, n_ties):
 @pytest.mark.parametrize("kappa", [0.1, 1e4])
 @every_link
 def test_extreme_dynamics_give_a_path_too(link, nu, kappa):
-    path = full_path(mixed_votes(), far=50.0, dynamics=Dynamics(nu, kappa), link=link)
+    path = full_path(mixed_votes(), link, far=50.0, dynamics=Dynamics(nu, kappa))
     assert path.n_steps < 1000
-
-
-# --- what must not matter ------------------------------------------------------------------
-
-
-@given(rows=mild_rows, users=st.permutations(range(4)), items=st.permutations(range(5)))
-@few
-def test_relabelling_users_and_items_permutes_the_path(rows, users, items):
-    user, left, step, outcome, weight, _ = (np.array(column) for column in zip(*rows, strict=True))
-    right = (left + step) % 5
-    users, items = np.array(users), np.array(items)
-    votes = Comparisons.from_arrays(user, left, right, outcome, weight)
-    renamed = Comparisons.from_arrays(users[user], items[left], items[right], outcome, weight)
-    here, there = by_label(votes, short_path(votes)), by_label(renamed, short_path(renamed))
-
-    def new_name(key):
-        if not isinstance(key, tuple):
-            return users[key]
-        if len(key) == 2:
-            return key
-        k, who, item = key
-        item = item if isinstance(item, str) else items[item]
-        return (k, who if isinstance(who, str) else users[who], item)
-
-    assert len(here) == len(there)
-    for key, value in here.items():
-        np.testing.assert_allclose(value, there[new_name(key)], rtol=1e-7, atol=1e-7)
-
-
-@given(rows=mild_rows, data=st.data())
-@few
-def test_the_order_of_rows_leaves_no_trace(rows, data):
-    shuffled = data.draw(st.permutations(rows))
-    assert_equal_paths(short_path(from_rows(rows)), short_path(from_rows(shuffled)))
-
-
-@given(rows=mild_rows, data=st.data())
-@few
-def test_swapping_the_sides_of_any_vote_leaves_no_trace(rows, data):
-    swapped = [
-        (user, (left + step) % 5, 5 - step, -outcome, weight, group) if swap else row
-        for row in rows
-        for swap in [data.draw(st.booleans())]
-        for user, left, step, outcome, weight, group in [row]
-    ]
-    assert_equal_paths(short_path(from_rows(rows)), short_path(from_rows(swapped)))
-
-
-@given(rows=mild_rows, data=st.data())
-@few
-def test_weight_two_is_the_vote_twice(rows, data):
-    copies = [data.draw(st.integers(1, 2)) for _ in rows]
-    weighted = [(*row[:4], float(n), 0) for row, n in zip(rows, copies, strict=True)]
-    repeated = [row for row, n in zip(rows, copies, strict=True) for _ in range(n)]
-    assert_equal_paths(
-        short_path(from_rows(weighted)), short_path(from_rows(repeated, weighted=False))
-    )
 
 
 # --- threads and blocks --------------------------------------------------------------------
@@ -657,27 +518,21 @@ def many_users():
 def test_the_number_of_threads_leaves_no_trace(monkeypatch):
     monkeypatch.setattr(blocks, "EDGES_PER_BLOCK", 16)
     votes = many_users()
-    assert len(blocks.Blocks(votes, 1)) > 10
-    alone = follow(votes, Logistic(), SLOW, Implicit(), TIMES)
+    assert len(blocks.Blocks(Layout.of(votes), Local(votes))) > 10
+    alone = walk(votes)
     assert np.isfinite(alone.entry_times).sum() > 10
-    for n_threads in (2, 3):
-        path = follow(votes, Logistic(), SLOW, Implicit(), TIMES, n_threads=n_threads)
-        assert_equal_paths(alone, path)
+    assert_equal_paths(alone, walk(votes, n_threads=3))
 
 
 @every_link
 def test_the_number_of_blocks_matters_no_more_than_rounding(monkeypatch, link):
     votes = many_users()
-    whole = follow(votes, link, SLOW, Implicit(), TIMES)
-    monkeypatch.setattr(blocks, "EDGES_PER_BLOCK", 16)
-    path = follow(votes, link, SLOW, Implicit(), TIMES, n_threads=2)
+    whole = walk(votes, link=link)
+    monkeypatch.setattr(blocks, "EDGES_PER_BLOCK", 64)
+    path = walk(votes, link=link, n_threads=2)
     assert path.n_steps == whole.n_steps
     for part in PARTS:
         np.testing.assert_allclose(getattr(path, part), getattr(whole, part), rtol=0, atol=1e-9)
-
-
-def test_the_same_votes_give_the_same_path_twice():
-    assert_equal_paths(full_path(mixed_votes()), full_path(mixed_votes()))
 
 
 # --- times between steps -------------------------------------------------------------------
@@ -689,8 +544,8 @@ class Recorded(Implicit):
 
     states: list = field(default_factory=list, compare=False)
 
-    def prepare(self, votes, link, dynamics, machine):
-        inner, states = super().prepare(votes, link, dynamics, machine), self.states
+    def prepare(self, layout, link, dynamics, runtime):
+        inner, states = super().prepare(layout, link, dynamics, runtime), self.states
 
         class Recorder:
             def step(self, state, until, last):
@@ -704,8 +559,7 @@ class Recorded(Implicit):
 def test_asking_for_more_times_does_not_move_the_path(link):
     # The first time sets the first step and the last time the last one; those between are free.
     votes, more = mixed_votes(), np.union1d(np.linspace(0.05, 2.0, 40), TIMES)
-    few_times = follow(votes, link, QUICK, Implicit(), TIMES)
-    many_times = follow(votes, link, QUICK, Implicit(), more)
+    few_times, many_times = (walk(votes, None, QUICK, times, link=link) for times in (TIMES, more))
     common = np.isin(more, TIMES)
     assert np.sum(common) == len(TIMES)
     for part in ("consensus", "deviation", "sparse"):
@@ -718,16 +572,16 @@ def test_asking_for_more_times_does_not_move_the_path(link):
 
 def test_another_first_or_last_time_moves_the_path_by_little():
     votes = mixed_votes()
-    usual = follow(votes, Logistic(), QUICK, Implicit(), [0.05, 0.4, 0.8, 1.2, 2.0])
+    usual = walk(votes, None, QUICK, [0.05, 0.4, 0.8, 1.2, 2.0])
     for times in ([0.005, 0.4, 0.8, 1.2, 2.0], [0.05, 0.4, 0.8, 1.2, 2.7]):
-        path = follow(votes, Logistic(), QUICK, Implicit(), times)
+        path = walk(votes, None, QUICK, times)
         for part in ("consensus", "deviation"):
             assert max(relative_errors(path, usual, part)[1:4]) < 0.01
 
 
 def test_snapshots_lie_on_the_line_between_the_steps_around_them():
     scheme, times = Recorded(), np.linspace(0.05, 2.0, 60)
-    path = follow(mixed_votes(), Logistic(), QUICK, scheme, times)
+    path = walk(mixed_votes(), scheme, QUICK, times)
     ends = np.array([state.time for state in scheme.states])
     assert path.n_steps == len(ends)
     assert ends[-1] == 2.0
@@ -742,14 +596,12 @@ def test_snapshots_lie_on_the_line_between_the_steps_around_them():
 
 def test_who_is_out_agrees_with_the_entry_times_at_every_snapshot():
     votes, times, states = mixed_votes(), np.linspace(0.05, 2.0, 150), []
-    path = follow(
-        votes, Logistic(), SLOW, Implicit(), times, observe=lambda _, s: states.append(s.copy())
-    )
+    path = walk(votes, times=times, observe=lambda _, s: states.append(s.copy()))
     assert np.isfinite(path.entry_times).all()
     for k, (time, state) in enumerate(zip(times, states, strict=True)):
         assert state.time == time
         out = path.entry_times <= time
-        group_norm = np.sqrt(np.add.reduceat(path.sparse[k] ** 2, votes.slots.start[:-1]))
+        group_norm = np.sqrt(np.add.reduceat(path.sparse[k] ** 2, path.slots.start[:-1]))
         np.testing.assert_array_equal(group_norm > 0, out)
         np.testing.assert_array_equal(state.dual_norm > 1.0, out)
         np.testing.assert_array_equal(state.entry_times, np.where(out, path.entry_times, np.inf))
@@ -758,7 +610,7 @@ def test_who_is_out_agrees_with_the_entry_times_at_every_snapshot():
 
 def test_steps_grow_along_the_path():
     scheme = Recorded()
-    follow(many_users(), Logistic(), QUICK, scheme, [0.05, 20.0])
+    walk(many_users(), scheme, QUICK, [0.05, 20.0])
     steps = np.diff([0.0, *(state.time for state in scheme.states)])
     assert steps[0] == pytest.approx(0.05e-3)
     assert np.max(steps) > 1000 * steps[0]
@@ -783,16 +635,15 @@ class Patient:
 def test_every_last_time_is_reached():
     # The step to the last time is stretched to land on it. Were it refused and tried again with
     # the same length, it would be refused forever.
-    votes, scheme, link = mixed_votes(), Implicit(), Logistic()
-    states = [State.initial(votes.slots, votes.n_items, SLOW.delta)]
-    stepper = scheme.prepare(votes, link, SLOW, Machine(Patient(10**6), 1))
+    votes, states = mixed_votes(), [first_state(mixed_votes())]
+    stepper = prepared(Implicit(), votes, SLOW, loops=Patient(10**6))
     while states[-1].time < 1.0:
         states.append(states[-1].copy())
         stepper.step(states[-1], 0.05, 1e3)
     for state, after in pairwise(states[5:]):
         for share in np.linspace(0.8, 1.5, 15):
             last, landing = state.time + share * (after.time - state.time), state.copy()
-            stepper = scheme.prepare(votes, link, SLOW, Machine(Patient(3000), 1))
+            stepper = prepared(Implicit(), votes, SLOW, loops=Patient(3000))
             while landing.time < last:
                 stepper.step(landing, last, last)
             assert landing.time == last
@@ -801,66 +652,32 @@ def test_every_last_time_is_reached():
 # --- from any state ------------------------------------------------------------------------
 
 
-@pytest.mark.backend
-@pytest.mark.parametrize("raw", [False, True], ids=["with its momentum", "raw"])
-def test_a_path_can_be_left_and_taken_up_again(raw):
-    votes, link, scheme, states = mixed_votes(), Logistic(), Implicit(), []
-    straight = follow(votes, link, SLOW, scheme, TIMES)
-    first = follow(
-        votes, link, SLOW, scheme, TIMES[:6], observe=lambda _, s: states.append(s.copy())
-    )
-    left = states[-1]
-    assert left.time == TIMES[5]
-    if raw:
-        left = State(
-            left.time, left.consensus, left.deviation, left.dual, left.sparse, left.dual_norm,
-            left.entry_times, left.n_steps,
-        )  # fmt: skip
-        assert left.momentum is None
-    before = left.copy()
-    onwards = follow(votes, link, SLOW, scheme, TIMES[6:], initial=left)
-    assert onwards.ending is Ending.COMPLETE
-    assert onwards.n_steps > first.n_steps
-    for part in ("consensus", "deviation"):
-        found, expected = getattr(onwards, part), getattr(straight, part)[6:]
-        off = np.linalg.norm(found - expected, axis=1) / np.linalg.norm(expected, axis=1)
-        assert max(off) < 0.01
-    np.testing.assert_allclose(onwards.entry_times, straight.entry_times, rtol=0.01)
-    early = first.entry_times < TIMES[5]
-    assert early.any() and not early.all()
-    np.testing.assert_array_equal(onwards.entry_times[early], first.entry_times[early])
-    assert vars(before).keys() == vars(left).keys()
-    for name, value in vars(before).items():  # the state that was given is as it was
-        if name != "momentum":
-            np.testing.assert_array_equal(getattr(left, name), value, err_msg=name)
+def without_memory(state):
+    """Return the same state, as if no step had led to it."""
+    return State(
+        state.time, state.consensus, state.deviation, state.dual, state.sparse, state.dual_norm,
+        state.entry_times, state.n_steps,
+    )  # fmt: skip
 
 
-def test_a_path_may_go_on_from_a_state_between_steps_or_of_the_other_scheme():
-    votes, link, states = mixed_votes(), Logistic(), []
-    straight = follow(votes, link, SLOW, Implicit(), TIMES)
+def test_a_path_may_go_on_from_a_state_of_any_origin():
+    votes, states = mixed_votes(), []
+    straight = walk(votes)
     for scheme in (Implicit(), Explicit(step_scale=0.5)):
-        follow(votes, link, SLOW, scheme, TIMES, observe=lambda _, s: states.append(s.copy()))
-    for state in (states[3], states[8 + 3]):
-        onwards = follow(votes, link, SLOW, Implicit(), TIMES[4:], initial=state)
+        walk(votes, scheme, observe=lambda _, s: states.append(s.copy()))
+    # Between steps, of the other scheme, and the end of a path whose last steps are forgotten.
+    walk(votes, times=TIMES[:4], observe=lambda _, s: states.append(s.copy()))
+    assert states[-1].memory is not None
+    for state in (states[3], states[8 + 3], without_memory(states[-1])):
+        assert state.time == TIMES[3]
+        onwards = walk(votes, times=TIMES[4:], initial=state)
         for part in ("consensus", "deviation"):
             found, expected = getattr(onwards, part), getattr(straight, part)[4:]
             off = np.linalg.norm(found - expected, axis=1) / np.linalg.norm(expected, axis=1)
             assert max(off) < 0.015
 
 
-def test_a_path_may_start_anywhere():
-    # Far along, the consensus of few votes depends little on where its path began.
-    votes, times = crowd(), [2.0, 4.0]
-    start = State.initial(votes.slots, votes.n_items, SLOW.delta)
-    start.consensus[:] = [-1.0, 0.0, 1.0, 0.2]
-    usual = follow(votes, Logistic(), SLOW, Implicit(), times)
-    other = follow(votes, Logistic(), SLOW, Implicit(), times, initial=start)
-    np.testing.assert_array_equal(start.consensus, [-1.0, 0.0, 1.0, 0.2])
-    assert list(np.argsort(-other.consensus[-1, :3])) == [0, 1, 2]
-    np.testing.assert_allclose(other.consensus[-1], usual.consensus[-1], atol=0.02)
-
-
-# --- settings and endings ------------------------------------------------------------------
+# --- settings ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("tol", [0.0, -1e-3, 1.0, 7.0, float("nan"), float("inf")])
@@ -869,49 +686,10 @@ def test_a_tolerance_must_lie_between_zero_and_one(tol):
         Implicit(tol=tol)
 
 
-@pytest.mark.parametrize("max_steps", [0, -5])
-def test_a_path_needs_at_least_one_step(max_steps):
-    with pytest.raises(ValueError, match=f"max_steps is {max_steps}; it must be at least 1"):
-        Implicit(max_steps=max_steps)
-
-
-def test_the_step_limit_ends_a_path_with_what_it_has():
-    votes = mixed_votes()
-    whole = follow(votes, Logistic(), SLOW, Implicit(), TIMES)
-    path = follow(votes, Logistic(), SLOW, Implicit(max_steps=whole.n_steps - 10), TIMES)
-    assert path.ending is Ending.STEP_LIMIT
-    assert path.n_steps == whole.n_steps - 10
-    reached = len(path.times)
-    assert 0 < reached < len(TIMES)
-    np.testing.assert_array_equal(path.consensus, whole.consensus[:reached])
-    np.testing.assert_array_equal(path.deviation, whole.deviation[:reached])
-    just_enough = follow(votes, Logistic(), SLOW, Implicit(max_steps=whole.n_steps), TIMES)
-    assert_equal_paths(just_enough, whole)
-
-
-@pytest.mark.parametrize("keep", [True, False])
-def test_a_path_that_reaches_no_time_has_the_right_shapes(keep):
-    votes = mixed_votes()
-    path = follow(votes, Logistic(), SLOW, Implicit(max_steps=3), TIMES, keep=keep)
-    n_slots = len(votes.slots.coordinate)
-    assert path.ending is Ending.STEP_LIMIT
-    assert path.times.shape == (0,)
-    assert path.consensus.shape == (0, 7)
-    assert path.deviation.shape == path.sparse.shape == (0, n_slots)
-
-
-def test_a_result_echoes_its_settings():
-    dynamics, scheme = Dynamics(nu=0.25, kappa=4.0, delta=0.01), Implicit(tol=0.01, max_steps=500)
-    path = follow(mixed_votes(), LINKS["probit"](), dynamics, scheme, [0.01])
-    assert path.settings == {
-        "link": "probit",
-        "scheme": "implicit",
-        "nu": 0.25,
-        "kappa": 4.0,
-        "delta": 0.01,
-        "tol": 0.01,
-        "max_steps": 500,
-    }
+def test_rough_paths_have_a_larger_tolerance_within_bounds():
+    assert Implicit(tol=1e-3).rough().tol == pytest.approx(5e-3)
+    assert Implicit(tol=0.05).rough().tol == pytest.approx(0.1)
+    assert Implicit(tol=0.5).rough().tol == 0.5
 
 
 # --- the whole of it -----------------------------------------------------------------------
@@ -931,18 +709,3 @@ def test_both_solvers_give_nearly_the_same_model(link):
     assert one.left_consensus_ == other.left_consensus_
     pairs = [(user, one.items_[0], one.items_[1]) for user in one.users_]
     np.testing.assert_allclose(one.predict_proba(pairs), other.predict_proba(pairs), atol=0.01)
-
-
-class Nowhere(Logistic):
-    """A link that has no answer."""
-
-    name = "nowhere"
-
-    def vote_terms(self, margin, threshold, first_wins, ties, second_wins):
-        return (np.nan * margin,) * 6
-
-
-def test_a_link_without_an_answer_ends_the_path_and_says_so():
-    votes = random_votes(0, n_votes=30)
-    path = follow(votes, Nowhere(), Dynamics(), Implicit(), [0.1, 1.0], backend="numpy")
-    assert path.ending is Ending.NOT_FINITE

@@ -102,7 +102,7 @@ def project_thresholds(slots, consensus, deviation, delta, joint):
             if gap > center:
                 total += gap
                 short += 1.0
-        if total / short <= center:
+        if not total / short > center:
             break
         center = total / short
     consensus[at] = max(center, delta)

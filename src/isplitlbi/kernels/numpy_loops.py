@@ -161,7 +161,7 @@ def project_thresholds(
         while True:
             short = delta - own > center
             moved = (consensus[at] + np.sum(delta - own[short])) / (1.0 + np.sum(short))
-            if moved <= center:
+            if not moved > center:  # nor is what is not a number
                 break
             center = moved
     consensus[at] = max(center, delta)

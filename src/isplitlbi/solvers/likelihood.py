@@ -175,7 +175,9 @@ def _fit_pooled(
         anchor, accuracy, nothing.copy(), guess
     )
     fitted[vector.scores] -= np.mean(fitted[vector.scores])  # by the prior, but for rounding
-    return Consensus(vector, nothing + fitted)
+    values = nothing + fitted
+    values[vector.threshold] = max(values[vector.threshold], delta)  # the sum may round below
+    return Consensus(vector, values)
 
 
 # --- users -----------------------------------------------------------------------------------

@@ -1,0 +1,113 @@
+"""Compiled loops are kept on disk, where nothing that a user does may break them."""
+
+import importlib.util
+import os
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import isplitlbi
+from isplitlbi.kernels.numba_links import loop
+
+# What a process does with a link: the smallest loop that has one.
+EVALUATE = """
+import numpy as np
+from isplitlbi import Comparisons
+from isplitlbi.data.layout import Layout
+from isplitlbi.kernels import Gradient, Problem, backend
+from isplitlbi.model.links import Logistic
+
+def loss_of(link):
+    layout = Layout.of(Comparisons.from_arrays(["ann"], ["tea"], ["milk"], ["tie"]))
+    gradient = Gradient(np.empty(3), np.empty(3))
+    problem = Problem.of(layout, 1e-3)
+    loops = backend("numba").loss_and_gradient
+    loss = loops(link, problem, np.array([0.5, 0.0, 1.0]), np.zeros(3), gradient)
+    return round(float(loss), 9), sum(loops.stats.cache_hits.values())
+"""
+
+MINE = """
+from isplitlbi.model.links import Logistic
+
+class Mine(Logistic):
+    name = "mine"
+
+    def vote_terms(self, margin, threshold, first_wins, ties, second_wins):
+        return 7.0 * ties, margin, margin, margin, margin, margin
+"""
+
+
+def run(code, cache, path=()):
+    """Run Python in a process of its own, with compiled code in that folder."""
+    source = Path(isplitlbi.__file__).parents[1]
+    environment = {
+        **os.environ,
+        "NUMBA_CACHE_DIR": str(cache),
+        "PYTHONPATH": os.pathsep.join(map(str, (source, *path))),
+        "PYTHONWARNINGS": "error",
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", EVALUATE + code],
+        capture_output=True, text=True, timeout=300, check=False,
+        env=environment, cwd=cache,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return done.stdout.split()
+
+
+def test_a_link_of_ones_own_does_not_break_later_processes_that_cannot_import_it(tmp_path):
+    cache, elsewhere = tmp_path / "cache", tmp_path / "elsewhere"
+    for folder in (cache, elsewhere):
+        folder.mkdir()
+    (elsewhere / "mine.py").write_text(MINE)
+    both = "from mine import Mine; print(*loss_of(Mine()), *loss_of(Logistic()))"
+    first = run(both, cache, [elsewhere])
+    kept = {file: file.read_bytes() for file in cache.rglob("*.nb*")}
+    assert any(file.suffix == ".nbi" for file in kept)
+    assert not any(b"mine" in content.lower() for content in kept.values())
+
+    later = run("print(*loss_of(Logistic()))", cache)
+    assert first[0] == "7.0"
+    assert first[2] == later[0]
+    assert later[1] == "1"  # found on disk: nothing was compiled anew
+
+
+TINY = "def double(x):\n    return 2.0 * x\n"
+
+
+def tiny_function(folder):
+    """Return a function of a module in that folder."""
+    (folder / "tiny.py").write_text(TINY)
+    spec = importlib.util.spec_from_file_location("tiny", folder / "tiny.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.double
+
+
+def hits(compiled):
+    return sum(compiled.stats.cache_hits.values())
+
+
+@pytest.mark.parametrize("content", ["rubbish", "nothing", "a class that is gone"])
+def test_an_index_that_cannot_be_read_is_begun_anew(content, tmp_path):
+    double = tiny_function(tmp_path)
+    assert loop(double)(1.5) == 3.0
+    found = loop(double)
+    assert found(1.5) == 3.0 and hits(found) == 1
+    (index,) = tmp_path.rglob("*.nbi")
+    with index.open("rb") as stream:
+        version = pickle.load(stream)
+    index.write_bytes(
+        {
+            "rubbish": b"\x80\x04 no pickle at all",
+            "nothing": b"",
+            "a class that is gone": pickle.dumps(version) + b"cmine\nMine\n.",
+        }[content]
+    )
+    begun_anew = loop(double)
+    assert begun_anew(1.5) == 3.0 and hits(begun_anew) == 0
+    found = loop(double)
+    assert found(1.5) == 3.0 and hits(found) == 1
