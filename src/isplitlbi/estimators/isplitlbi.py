@@ -211,7 +211,7 @@ class ISplitLBI(ScoreEstimator):
         n_out = int(np.isfinite(self.entry_times_).sum())
 
         def tell(share: float) -> None:
-            reporter.reach(Progress(share, self.time_, n_out, "testing users"))
+            reporter.reach(Progress(share, self.time_, n_out))
 
         self._test_on(runtime, self.fdr, tell)
         tell(1.0)
