@@ -201,8 +201,10 @@ def test_both_backends_give_the_same_model(X, y):
         ({"random_state": np.random.RandomState(0)}, "random_state is .* an integer from 0 on"),
         ({"random_state": -1}, "random_state is -1; it must be an integer from 0 on"),
         ({"fdr": 1.0}, "fdr is 1.0; it must lie between 0 and 1"),
+        ({"terms": "mood"}, "term 'mood' is not one of paper, taste, threshold"),
+        ({"terms": ["taste"]}, "cannot do without the term 'threshold'"),
     ],
-    ids=str,
+    ids=lambda value: value if isinstance(value, str) else next(iter(value)),
 )
 def test_a_setting_that_cannot_be_is_a_clear_error(X, y, settings, message):
     unfitted = ISplitLBI(**{"kappa": 5.0, "times": TIMES, **settings})

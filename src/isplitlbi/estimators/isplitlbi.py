@@ -18,6 +18,7 @@ from isplitlbi.estimators.inputs import as_given, as_votes, check_choice, check_
 from isplitlbi.fitting import FitSettings, fit
 from isplitlbi.model.decomposition import Decomposition, decompose
 from isplitlbi.model.links import Link, link_named
+from isplitlbi.model.terms import Terms
 from isplitlbi.path import RegularizationPath
 from isplitlbi.runtime.base import Workforce
 from isplitlbi.runtime.choice import runtime_for
@@ -43,6 +44,9 @@ class ISplitLBI(ScoreEstimator):
     nu, kappa : float or list of float, default 0.3 and 30
         Variance of the weak deviations and damping of the path (see `Dynamics`). Given lists, the
         best pair is chosen by the same cross-validation as the time.
+    terms : str or list of str, default "paper"
+        In which ways users may differ: names from `model.terms.TERMS`, or ``paper`` for those of
+        the paper, taste and tie threshold.
     link : {"logistic", "probit", "uniform"} or Link, default "logistic"
         Bradley-Terry, Thurstone-Mosteller or uniform noise.
     rule : {"map", "threshold"}, default "map"
@@ -109,6 +113,7 @@ class ISplitLBI(ScoreEstimator):
         *,
         nu: float | Sequence[float] = 0.3,
         kappa: float | Sequence[float] = 30.0,
+        terms: str | Sequence[str] = "paper",
         link: str | Link = "logistic",
         rule: Rule = "map",
         times: Sequence[float] | None = None,
@@ -126,6 +131,7 @@ class ISplitLBI(ScoreEstimator):
     ) -> None:
         self.nu = nu
         self.kappa = kappa
+        self.terms = terms
         self.link = link
         self.rule = rule
         self.times = times
@@ -231,6 +237,7 @@ class ISplitLBI(ScoreEstimator):
                 Dynamics(float(n), float(k), self.delta) for n, k in product(nus, kappas)
             ),
             scheme=scheme_named(self.solver),
+            terms=Terms.named(self.terms),
             times=None if self.times is None else np.asarray(self.times, dtype=np.float64),
             time=self.time,
             n_folds=self.n_folds,
