@@ -255,7 +255,12 @@ def _parameters_as_arrays(parameters: Parameters) -> dict[str, Any]:
 
 def _tests_as_arrays(found: Abnormality, fingerprint: str) -> dict[str, Any]:
     values = {field.name: getattr(found, field.name) for field in fields(found)}
-    return values | {"consensus": found.consensus.values, "fingerprint": fingerprint}
+    common = {
+        "consensus": found.consensus.values,
+        "traits": list(found.consensus.vector.traits),
+        "fingerprint": fingerprint,
+    }
+    return values | common
 
 
 def _curves_as_arrays(selection: Selection) -> dict[str, Any]:
@@ -356,7 +361,8 @@ def _tests_of(source: Path, fitted: Fitted) -> Abnormality | None:
         return None
     values = read_arrays(source / "abnormal.npz")
     same_votes = values.pop("fingerprint") == fitted.summary.fingerprint
-    consensus = Consensus(fitted.parameters.vector, values.pop("consensus"))
+    vector = Vector(fitted.parameters.n_items, tuple(values.pop("traits")))
+    consensus = Consensus(vector, values.pop("consensus"))
     fdr = float(values.pop("fdr"))
     lengths = {len(value) for value in values.values()}
     if not same_votes or lengths != {len(fitted.summary.users)}:
