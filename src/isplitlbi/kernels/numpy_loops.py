@@ -275,8 +275,7 @@ def assemble(
     pull = (np.repeat(factor, block.sizes) * w - anchor.dual[part]) / step
     pull = held * (pull + damping * moved)
     stiffness = damping + np.repeat(bend[:, 0], block.sizes)
-    stiffness -= np.repeat(bend[:, 1], block.sizes) * w * w
-    stiffness *= held
+    stiffness = held * (stiffness - np.repeat(bend[:, 1], block.sizes) * w * w)
 
     system.residual[part] = -(of_loss + pull)
     system.inverse[part] = 1.0 / (bend_of_loss + stiffness)
