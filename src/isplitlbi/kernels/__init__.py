@@ -78,12 +78,11 @@ class Anchor(NamedTuple):
     holds: Floats  # (n_terms,) how strongly each term is held: 1 on the path
 
     @classmethod
-    def of_step(cls, flow: Flow, step: float, dynamics: tuple[float, float], n_holds: int) -> Self:
+    def of_step(cls, flow: Flow, step: float, dynamics: tuple[float, float], holds: Floats) -> Self:
         """Return what a step of the path is held to, given nu and kappa."""
         nu, kappa = dynamics
-        consensus, deviation, dual, _ = flow
-        damping, holds = 1.0 / (kappa * step), np.ones(n_holds)
-        return cls(consensus, deviation, dual, step, nu, kappa, damping, True, holds)
+        damping = 1.0 / (kappa * step)
+        return cls(*flow[:3], step, nu, kappa, damping, True, holds)
 
     @classmethod
     def ridge(

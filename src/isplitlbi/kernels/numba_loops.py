@@ -10,7 +10,7 @@ import math
 import numpy as np
 
 from isplitlbi.kernels import newton
-from isplitlbi.kernels.numba_links import loop
+from isplitlbi.kernels.numba_links import inlined, loop
 from isplitlbi.kernels.numba_votes import CHUNK, ONE, evaluate_votes, index, product_of_columns
 
 
@@ -173,6 +173,27 @@ def score(link, problem, consensus, deviation, deviates, by_threshold, confusion
 # --- the implicit scheme ---------------------------------------------------------------------
 
 
+@inlined
+def cost_of_deviations(anchor, first_slot, last, n_columns, own, pushed):
+    """Return what one user's deviations cost, and the norm of W, which is filled."""
+    per_deviation = anchor.step / anchor.nu
+    square, deviation_square, moved_square = 0.0, 0.0, 0.0
+    start, stop = first_slot, last - n_columns
+    for term in range(n_columns + index(2)):
+        hold = anchor.holds[term]
+        for slot in range(start, stop):
+            deviation = own[slot]
+            w = anchor.dual[slot] + per_deviation * deviation
+            moved = deviation - anchor.deviation[slot]
+            pushed[slot] = w
+            square += w * w
+            deviation_square += hold * deviation * deviation
+            moved_square += hold * moved * moved
+        start, stop = stop, stop + ONE
+    cost = 0.5 * anchor.damping * moved_square + 0.5 * deviation_square / anchor.nu
+    return cost, math.sqrt(square)
+
+
 @loop
 def assemble(link, problem, users, anchor, consensus, own, system, sums):
     slots, begin, end = problem.slots, users[0], users[1]
@@ -196,21 +217,8 @@ def assemble(link, problem, users, anchor, consensus, own, system, sums):
 
         # From here on, what the deviations themselves cost; a threshold's is from the consensus's.
         own[last] -= consensus[common]
-        square, deviation_square, moved_square = 0.0, 0.0, 0.0
-        start, stop = first_slot, last - n_columns
-        for term in range(n_columns + index(2)):
-            hold = anchor.holds[term]
-            for slot in range(start, stop):
-                deviation = own[slot]
-                w = anchor.dual[slot] + (step / nu) * deviation
-                moved = deviation - anchor.deviation[slot]
-                system.pushed[slot] = w
-                square += w * w
-                deviation_square += hold * deviation * deviation
-                moved_square += hold * moved * moved
-            start, stop = stop, stop + ONE
-        norm = math.sqrt(square)
-        value += 0.5 * damping * moved_square + 0.5 * deviation_square / nu
+        cost, norm = cost_of_deviations(anchor, first_slot, last, n_columns, own, system.pushed)
+        value += cost
         factor, second = 1.0, 0.0
         if norm > 1.0:
             factor = (1.0 + ratio / norm) / (1.0 + ratio)
@@ -265,6 +273,20 @@ def eliminate_users(problem, users, own, system, eliminated):
             eliminated[index(slots.coordinate[slot])] += coupling * coupling * system.inverse[slot]
 
 
+@inlined
+def next_direction(slots, first_slot, system, preconditioned, direction, momentum, total, bent):
+    """Take one user's next conjugate direction; fill its sum with that of the consensus."""
+    for k in range(index(len(total))):
+        slot = first_slot + k
+        coordinate = index(slots.coordinate[slot])
+        coupled = system.coupling[slot] * preconditioned[coordinate]
+        d = (system.residual[slot] - coupled) * system.inverse[slot]
+        d = d + momentum * system.direction[slot]
+        system.direction[slot] = d
+        total[k] = direction[coordinate] + d
+        bent[k] = 0.0
+
+
 @loop
 def curvature_product(problem, users, anchor, system, preconditioned, direction, momentum, product):
     slots, edges, begin, end = problem.slots, problem.edges, users[0], users[1]
@@ -277,15 +299,9 @@ def curvature_product(problem, users, anchor, system, preconditioned, direction,
     for user in range(begin, end):
         first_slot, last = index(slots.start[user]), index(slots.threshold[user])
         at = last - first_slot
-        for k in range(at + ONE):
-            slot = first_slot + k
-            coordinate = index(slots.coordinate[slot])
-            coupled = system.coupling[slot] * preconditioned[coordinate]
-            d = (system.residual[slot] - coupled) * system.inverse[slot]
-            d = d + momentum * system.direction[slot]
-            system.direction[slot] = d
-            total[k] = direction[coordinate] + d
-            bent[k] = 0.0
+        next_direction(
+            slots, first_slot, system, preconditioned, direction, momentum, total[: at + ONE], bent
+        )
         threshold, by_thresholds = system.direction[last], 0.0
         total[at] = threshold
         for edge in range(index(edges.start[user]), index(edges.start[user + 1])):

@@ -119,7 +119,7 @@ class _ImplicitStepper:
     ) -> None:
         self.scheme, self.dynamics, self.loops = scheme, dynamics, runtime.loops
         self.slots, self.threshold_at = layout.slots, layout.vector.threshold
-        self.n_holds = len(layout.terms)
+        self.holds = np.ones(len(layout.terms))
         self.solver = Solver(layout, link, dynamics.delta, runtime)
         self.evaluations = self.conjugate_steps = 0
 
@@ -159,7 +159,7 @@ class _ImplicitStepper:
                 state.sparse,
             )
             step = step * (1.0 + ratio) / (1.0 + 2.0 * ratio)
-        return Anchor.of_step(flow, step, (self.dynamics.nu, self.dynamics.kappa), self.n_holds)
+        return Anchor.of_step(flow, step, (self.dynamics.nu, self.dynamics.kappa), self.holds)
 
     def _predict(self, state: State, step: float) -> tuple[Floats, Floats]:
         """Continue the last steps of consensus and deviations by a parabola."""

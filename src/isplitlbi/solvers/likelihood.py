@@ -46,7 +46,9 @@ BOOTSTRAP_ACCURACY = 1e-6  # far below the spread that is looked for
 # What holds consensus and users to the start of a fit before anybody leaves: hardly anything.
 WEAK_HOLD = 1e-5
 
-HELD_FAST = 1e12  # how strongly that is held which is to stay where it is
+# How strongly that is held which is to stay where it is, and what only must not run away: the
+# threshold of votes that are all ties.
+HELD_FAST, HARDLY_HELD = 1e12, 1e-8
 
 NUMBERS_AT_ONCE = 1 << 16  # of counts, that machines add up in one exchange
 
@@ -165,11 +167,11 @@ def _fit_pooled(
     start: Consensus | None = None,
     accuracy: float = ACCURACY,
 ) -> Consensus:
-    """Fit the only user, beside a consensus of no opinion; nothing holds the threshold."""
+    """Fit the only user, beside a consensus of no opinion; the threshold is hardly held."""
     vector = pooled.vector
     nothing = np.zeros(vector.width)
     nothing[vector.threshold] = max(Threshold.start, delta)
-    anchor = Anchor.ridge(nothing, vector.width, variance, _holds(pooled, {THRESHOLD: 0.0}))
+    anchor = Anchor.ridge(nothing, vector.width, variance, _holds(pooled, {THRESHOLD: HARDLY_HELD}))
     guess = np.zeros(vector.width) if start is None else start.values - nothing
     _, fitted, *_ = Solver(pooled, link, delta, runtime).solve(
         anchor, accuracy, nothing.copy(), guess
