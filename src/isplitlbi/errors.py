@@ -14,6 +14,22 @@ if TYPE_CHECKING:
 
     from isplitlbi.typing import Mask, Places
 
+__all__ = [
+    "ClusterUnavailable",
+    "ISplitLBIError",
+    "InvalidRows",
+    "InvalidSetting",
+    "InvalidVotes",
+    "MissingLibrary",
+    "PathFailed",
+    "PlaceTaken",
+    "Setting",
+    "UnreadableCheckpoint",
+    "UnreadableModel",
+    "UnreadablePath",
+    "WorkersLost",
+]
+
 
 class Setting(NamedTuple):
     """A setting that a sentence tells of, by its name in Python and what to set it to."""

@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+__all__ = ["folder_written_whole", "read_arrays", "write_arrays", "written_whole"]
+
 
 @contextmanager
 def written_whole(file: Path) -> Iterator[Path]:

@@ -26,6 +26,8 @@ from isplitlbi.solvers.settings import Dynamics, PathSettings
 from isplitlbi.solvers.state import State
 from isplitlbi.typing import Floats, Indices
 
+__all__ = ["CountFolds", "FindTimes", "Folding", "FollowPath", "ScoreFold"]
+
 
 @dataclass(frozen=True)
 class FindTimes:

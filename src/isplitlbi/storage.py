@@ -49,6 +49,8 @@ from isplitlbi.path import MOST_SNAPSHOTS, RegularizationPath, spread_out
 from isplitlbi.selection import ESTIMATES, SCORINGS, Curves, Selection
 from isplitlbi.solvers import Dynamics
 
+__all__ = ["ESTIMATORS", "load_model", "refuse_existing", "save_model"]
+
 FORMAT, FORMAT_VERSION = "isplitlbi model", 4
 
 # What can be stored; a new estimator that has scores is added here.
@@ -144,6 +146,7 @@ def _description(model: ScoreEstimator) -> dict[str, Any]:
         "settings": _settings(model),
         "chosen": _chosen(fitted),
         "summary": main_figures(model),
+        "tested": hasattr(model, "abnormality_"),
     }
     if isinstance(fitted.votes, Parts):
         description["votes_in"] = {
@@ -311,7 +314,7 @@ def _loaded(source: Path) -> ScoreEstimator:
     fitted = Fitted(
         votes, summary, link, dynamics, time, parameters, path, selection, chosen=chosen
     )
-    return model.adopt(fitted, _tests_of(source, fitted))
+    return model.adopt(fitted, _tests_of(source, fitted) if described["tested"] else None)
 
 
 def _votes_of(source: Path, votes_in: dict[str, Any] | None) -> tuple[Comparisons | Parts, Summary]:
@@ -355,10 +358,8 @@ def _fit_together(parameters: Parameters, votes: Comparisons | Parts, summary: S
     return bool(fits)
 
 
-def _tests_of(source: Path, fitted: Fitted) -> Abnormality | None:
-    """Return the tests of the users, where there were some."""
-    if not (source / "abnormal.npz").exists():
-        return None
+def _tests_of(source: Path, fitted: Fitted) -> Abnormality:
+    """Return the tests of the users."""
     values = read_arrays(source / "abnormal.npz")
     same_votes = values.pop("fingerprint") == fitted.summary.fingerprint
     vector = Vector(fitted.parameters.n_items, tuple(values.pop("traits")))

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+__all__ = ["Floats", "Indices", "Integers", "Labels", "Mask", "Places"]
+
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int32]  # indices that are kept, one per vote or slot
 Places = NDArray[np.int64]  # indices on their way: keys, starts, counts

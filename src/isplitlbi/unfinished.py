@@ -12,6 +12,8 @@ from isplitlbi.storage import refuse_existing
 if TYPE_CHECKING:
     from types import TracebackType
 
+__all__ = ["Unfinished"]
+
 
 class Unfinished:
     """The folder of a fit in progress, for as long as the fit goes on.

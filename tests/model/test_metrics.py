@@ -149,7 +149,7 @@ def test_sides_that_share_the_largest_probability_make_a_tie():
     )
 
 
-def test_metrics_import_nothing_but_numpy():
+def test_metrics_import_nothing_but_numpy_and_errors():
     tree = ast.parse(Path(metrics.__file__).read_text(encoding="utf-8"))
     imported = {
         name
@@ -159,7 +159,7 @@ def test_metrics_import_nothing_but_numpy():
             [node.module] if isinstance(node, ast.ImportFrom) else [a.name for a in node.names]
         )
     }
-    assert imported == {"__future__", "numpy", "numpy.typing"}
+    assert imported == {"__future__", "numpy", "numpy.typing", "isplitlbi.errors"}
 
 
 # --- the paper's own F1s -------------------------------------------------------------------

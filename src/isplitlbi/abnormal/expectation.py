@@ -14,6 +14,8 @@ from isplitlbi.model.parameters import Consensus
 from isplitlbi.runtime.base import Runtime
 from isplitlbi.typing import Floats, Indices, Mask, Places
 
+__all__ = ["Answers", "Expectation", "Inputs", "TellingVote", "find_telling_votes"]
+
 ONE_OF_EACH = np.eye(3)
 
 

@@ -22,6 +22,8 @@ from isplitlbi.solvers.likelihood import Numbers, fit_before_entries, fit_number
 from isplitlbi.solvers.settings import Dynamics
 from isplitlbi.typing import Floats, Mask, Places
 
+__all__ = ["explain"]
+
 # A wide prior around the consensus keeps the three numbers finite.
 PRIOR_VARIANCE = 25.0
 

@@ -15,6 +15,8 @@ from isplitlbi.model.ranking import Ranking
 from isplitlbi.solvers.likelihood import bootstrap_consensus, fit_consensus
 from isplitlbi.typing import Floats, Labels, Mask, Places
 
+__all__ = ["N_BOOTSTRAP", "Effect", "find_effect"]
+
 N_BOOTSTRAP = 200
 INTERVAL = (0.025, 0.975)
 

@@ -12,6 +12,8 @@ from isplitlbi.model.parameters import Consensus
 from isplitlbi.runtime.base import Runtime, Workforce
 from isplitlbi.runtime.progress import Progress, Reporter
 
+__all__ = ["FindAbnormal", "find_abnormal_on"]
+
 
 @dataclass(frozen=True, eq=False)
 class FindAbnormal:

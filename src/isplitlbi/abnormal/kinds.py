@@ -20,6 +20,32 @@ from isplitlbi.data.layout import THRESHOLD
 from isplitlbi.solvers.likelihood import SIDE, SLOPE
 from isplitlbi.typing import Floats, Mask
 
+__all__ = [
+    "FLAT",
+    "KINDS",
+    "LOPSIDED",
+    "NO_SLOPE",
+    "OTHER_SIDE",
+    "OTHER_SLOPE",
+    "OTHER_THRESHOLD",
+    "REVERSED",
+    "SIDE_ALONE",
+    "UNTRUSTWORTHY",
+    "Blunter",
+    "Careless",
+    "DifferentTaste",
+    "Evidence",
+    "Explanation",
+    "Figures",
+    "Kind",
+    "NeverTie",
+    "PositionBiased",
+    "Reversed",
+    "Sharper",
+    "TieHappy",
+    "percent",
+]
+
 # A slope between these: the votes hardly depend on the items.
 REVERSED, FLAT = -0.5, 0.25
 # Who votes less than this share of decided votes to one side is not called position-biased.

@@ -11,6 +11,8 @@ from isplitlbi.abnormal.expectation import Answers, Expectation
 from isplitlbi.abnormal.kinds import KINDS
 from isplitlbi.typing import Floats
 
+__all__ = ["find_quality"]
+
 # Quality starts from one half, as if so much had been seen already (in nats).
 PRIOR, START = 2.0, 0.5
 

@@ -25,6 +25,8 @@ from isplitlbi.model.parameters import Consensus
 from isplitlbi.solvers.likelihood import fit_consensus
 from isplitlbi.typing import Floats, Mask, Places
 
+__all__ = ["find_flags"]
+
 # The variance of deviations that the test looks for, in logits; of the slope, relative to it.
 DEVIATION_VARIANCE = 1.0
 

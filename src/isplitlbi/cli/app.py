@@ -9,6 +9,8 @@ import typer
 import isplitlbi
 from isplitlbi.cli import demo, models, votes
 
+__all__ = ["app"]
+
 app = typer.Typer(
     name="isplitlbi",
     help="From votes on pairs, with ties, to a consensus ranking, everyone's own, and the abnormal "

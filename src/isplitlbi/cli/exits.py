@@ -18,6 +18,8 @@ from isplitlbi.errors import ISplitLBIError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+__all__ = ["Interrupted"]
+
 BUG, REFUSED, INTERRUPTED = 1, 2, 130
 
 

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from isplitlbi.errors import Setting
 
+__all__ = ["as_option"]
+
 # From the name of a setting in Python to the option that sets it.
 OPTIONS = {
     # how votes are read

@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from isplitlbi.abnormal import Abnormality
     from isplitlbi.estimators.base import ScoreEstimator
 
+__all__ = ["save_report"]
+
 
 def rank(model: Model, user: User = None, format: As = Format.table) -> None:
     """Show the ranking in tiers, of the consensus or of one user."""

@@ -18,6 +18,23 @@ if TYPE_CHECKING:
 
     from isplitlbi.data.readers import Parts, Reading
 
+__all__ = [
+    "As",
+    "FileFormat",
+    "LeftColumn",
+    "Model",
+    "Quiet",
+    "RightColumn",
+    "Rule",
+    "Seed",
+    "Threads",
+    "User",
+    "UserColumn",
+    "VotesToRead",
+    "reads_votes",
+    "refuse_existing_file",
+]
+
 
 class BothBad(StrEnum):
     """What becomes of votes that both sides are bad."""

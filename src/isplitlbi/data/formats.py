@@ -24,6 +24,8 @@ from isplitlbi.data.vocabulary import counted
 from isplitlbi.errors import InvalidRows, InvalidSetting, InvalidVotes, Setting
 from isplitlbi.typing import Mask, Places
 
+__all__ = ["FORMATS", "Dropping", "RawFile", "Table", "read_table"]
+
 FORMATS = {
     "csv": "text, fields separated by commas, names in the first line",
     "tsv": "the same with tabs",

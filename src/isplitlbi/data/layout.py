@@ -28,6 +28,19 @@ from numpy.typing import NDArray
 from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.typing import Floats, Indices, Integers, Places
 
+__all__ = [
+    "TASTE",
+    "THRESHOLD",
+    "Edges",
+    "Layout",
+    "Sees",
+    "Shown",
+    "Slots",
+    "Tally",
+    "Vector",
+    "tally",
+]
+
 PACKED_BITS = 63  # what a user, a pair and an outcome may take together to be sorted as one number
 # A table of all (user, item) finds a slot at once; it may be this many times as long as the votes.
 TABLE_PER_VOTE = 16

@@ -23,6 +23,8 @@ from isplitlbi.data.vocabulary import show
 from isplitlbi.errors import InvalidRows, InvalidSetting, InvalidVotes
 from isplitlbi.typing import Floats, Integers
 
+__all__ = ["OPTIONS", "Described", "Folder", "NoVotes", "Options", "as_text", "load"]
+
 IDS = ("user", "left", "right", "group", "item3", "item4", "item5")
 
 

@@ -8,6 +8,16 @@ from typing import Self
 
 from isplitlbi.data.vocabulary import counted, show
 
+__all__ = [
+    "ColumnTaken",
+    "CountedAsTies",
+    "Dropped",
+    "Note",
+    "NothingThere",
+    "added_up",
+    "gathered",
+]
+
 
 @dataclass(frozen=True, kw_only=True)
 class Note:

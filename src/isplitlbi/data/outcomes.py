@@ -22,6 +22,16 @@ from isplitlbi.data.notes import CountedAsTies, Dropped, Note
 from isplitlbi.data.vocabulary import counted, show
 from isplitlbi.errors import InvalidRows, InvalidSetting, InvalidVotes, Setting
 
+__all__ = [
+    "OUTCOMES",
+    "WINNERS",
+    "Wording",
+    "outcomes_of_column",
+    "outcomes_of_labels",
+    "outcomes_of_text",
+    "settle_both_bad",
+]
+
 OUTCOMES = {"left": 1, "tie": 0, "right": -1}
 WINNERS = {outcome: word for word, outcome in OUTCOMES.items()}
 

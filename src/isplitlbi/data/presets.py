@@ -22,6 +22,8 @@ from isplitlbi.data.notes import ColumnTaken, Note
 from isplitlbi.data.outcomes import Wording
 from isplitlbi.errors import InvalidSetting, InvalidVotes, Setting
 
+__all__ = ["PRESETS", "ROLES", "Preset", "lay_out", "require"]
+
 ROLES = ("user", "left", "right", "winner", "weight", "group")  # those that people may name
 
 WEIGHT_AND_GROUP = {"weight": ("weight",), "group": ("group",)}

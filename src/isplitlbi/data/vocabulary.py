@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 from isplitlbi.errors import InvalidVotes
 from isplitlbi.typing import Integers, Labels, Mask, Places
 
+__all__ = ["Vocabulary", "as_series", "counted", "first_of", "show"]
+
 # Ids are numbered in blocks of rows that double, since most ids are new in the first rows only, and
 # found in tables that fit a processor's cache.
 FIRST_BLOCK = 2**14

@@ -19,6 +19,8 @@ from isplitlbi.diagnostics.findings import (
     percent,
 )
 
+__all__ = ["repeats", "sides", "ties"]
+
 # A preference for one side is told when it is this many standard errors from none, and this large.
 SURE_BIAS = 3.3
 SMALL_BIAS, LARGE_BIAS = 0.02, 0.05

@@ -17,6 +17,8 @@ from isplitlbi.model.links import Logistic
 from isplitlbi.solvers.likelihood import fit_consensus
 from isplitlbi.typing import Floats, Indices, Mask, Places
 
+__all__ = ["FEWEST_DECIDED", "Facts", "fewest_first", "most_first", "sums"]
+
 FEWEST_DECIDED = 10  # votes before anything is said about sides
 
 # Two votes on one pair show it the same way round (1), or as often one way as the other (0). From

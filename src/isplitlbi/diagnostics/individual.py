@@ -19,6 +19,8 @@ from isplitlbi.solvers.likelihood import fit_before_entries, fit_consensus, fit_
 from isplitlbi.solvers.settings import Dynamics
 from isplitlbi.typing import Floats
 
+__all__ = ["individual_rankings"]
+
 # Individual rankings are judged on at most so many votes: more would only sharpen the last digit.
 MOST_MEASURED = 200_000
 FEWEST_HELD_OUT = 100

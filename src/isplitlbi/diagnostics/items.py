@@ -25,6 +25,8 @@ from isplitlbi.diagnostics.findings import (
 )
 from isplitlbi.typing import Floats, Indices, Mask, Places
 
+__all__ = ["connections", "items_with_few_votes", "two_items"]
+
 FEW_VOTES_OF_ITEM = 10  # fewer leave a score uncertain by about 0.7 or more
 
 

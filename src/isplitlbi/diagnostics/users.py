@@ -22,6 +22,8 @@ from isplitlbi.diagnostics.findings import (
 )
 from isplitlbi.typing import Floats, Mask
 
+__all__ = ["balance_of_users", "habits", "users_with_few_votes"]
+
 FEW_VOTES_OF_USER = 7  # fewer say nothing of their own; the paper leaves such users out
 DOMINANT = 0.5  # of all votes by one user
 

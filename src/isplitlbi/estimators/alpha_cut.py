@@ -26,6 +26,8 @@ from isplitlbi.estimators.inputs import as_votes, check_choice, check_seed, thre
 from isplitlbi.model.metrics import confusion
 from isplitlbi.typing import Floats, Indices
 
+__all__ = ["LEARNERS", "AlphaCut"]
+
 PENALTIES = tuple(2.0**exponent for exponent in range(-15, -4, 2))
 
 

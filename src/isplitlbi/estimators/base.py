@@ -48,6 +48,8 @@ from isplitlbi.typing import Floats, Indices, Labels
 if TYPE_CHECKING:
     from distributed import Client
 
+__all__ = ["ScoreEstimator", "VoteEstimator"]
+
 
 class VoteEstimator(ClassifierMixin, BaseEstimator):
     """Learns from votes and predicts 1 (left wins), 0 (tie) or -1 for any (user, left, right)."""
@@ -376,7 +378,7 @@ class ScoreEstimator(VoteEstimator):
             raise InvalidVotes(f"user {show(user)} has no votes in this model.")
         votes = self.votes()
         own = votes.subset(votes.user == index)
-        found = find_telling_votes(own, self.link_, self.abnormality_.consensus, most)
+        found = find_telling_votes(own, self.link_, self.test_users().consensus, most)
         return [
             TellingVote(self.items_[left], self.items_[right], *vote)
             for _, left, right, *vote in zip(*(column.tolist() for column in found), strict=True)

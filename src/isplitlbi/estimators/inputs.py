@@ -15,6 +15,8 @@ from isplitlbi.errors import InvalidSetting, InvalidVotes
 from isplitlbi.runtime.local import available_threads
 from isplitlbi.selection import RULES
 
+__all__ = ["as_given", "as_votes", "check_choice", "check_seed", "pair_columns", "threads_of"]
+
 
 def check_choice(name: str, value: Any, allowed: tuple[str, ...] = RULES) -> None:
     """Refuse a word that is none of those allowed."""

@@ -29,6 +29,8 @@ from isplitlbi.solvers import Dynamics, Explicit, Implicit, Scheme
 if TYPE_CHECKING:
     from distributed import Client
 
+__all__ = ["SOLVERS", "ISplitLBI"]
+
 
 SOLVERS: dict[str, type[Scheme]] = {"implicit": Implicit, "explicit": Explicit}
 

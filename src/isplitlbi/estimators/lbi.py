@@ -8,6 +8,8 @@ from isplitlbi.estimators.isplitlbi import ISplitLBI
 from isplitlbi.model.links import Link
 from isplitlbi.selection import Rule, Scoring
 
+__all__ = ["LBI"]
+
 
 class LBI(ISplitLBI):
     """The limit of iSplit LBI for small nu: users who have not left have no deviation at all.

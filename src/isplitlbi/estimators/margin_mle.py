@@ -15,6 +15,8 @@ from isplitlbi.model.parameters import Parameters
 from isplitlbi.selection import Rule
 from isplitlbi.solvers import fit_consensus
 
+__all__ = ["MarginMLE"]
+
 
 class MarginMLE(ScoreEstimator):
     """One score per item and one tie threshold, by maximum likelihood, as if all users were one.

@@ -22,6 +22,8 @@ from isplitlbi.runtime.local import Local
 from isplitlbi.selection import Rule, score_votes
 from isplitlbi.solvers import fit_consensus, fit_users
 
+__all__ = ["PerUser"]
+
 
 class PerUser(ScoreEstimator):
     """Every user's own Bradley-Terry model with ties, as if nobody else had voted.

@@ -18,6 +18,20 @@ from isplitlbi.data.layout import Edges, Layout, Slots
 from isplitlbi.errors import InvalidSetting
 from isplitlbi.typing import Floats, Mask
 
+__all__ = [
+    "BACKENDS",
+    "SHORT_STEP",
+    "Anchor",
+    "Flow",
+    "Gradient",
+    "Problem",
+    "Rates",
+    "Sums",
+    "System",
+    "Users",
+    "backend",
+]
+
 BACKENDS = {"numba": "numba_loops", "numpy": "numpy_loops"}
 
 Users = tuple[int, int]  # those from the first to before the second

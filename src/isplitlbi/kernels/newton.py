@@ -20,6 +20,8 @@ from isplitlbi.kernels import Anchor, Problem, Sums, System, Users
 from isplitlbi.model.links import Link
 from isplitlbi.typing import Floats
 
+__all__ = ["METHOD", "ONE_BLOCK", "bound"]
+
 
 def _unbound(*_arguments: Any) -> Any:
     raise NotImplementedError("this stands for a loop, which `bound` puts in its place")

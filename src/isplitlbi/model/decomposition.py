@@ -13,6 +13,8 @@ from isplitlbi.model.links import Link
 from isplitlbi.model.parameters import Parameters
 from isplitlbi.typing import Floats, Indices
 
+__all__ = ["Decomposition", "decompose"]
+
 
 class Decomposition(NamedTuple):
     """The three parts of the users' deviations, with disjoint supports.

@@ -29,6 +29,19 @@ from scipy.special import log_ndtr
 from isplitlbi.errors import InvalidSetting
 from isplitlbi.typing import Floats
 
+__all__ = [
+    "LINKS",
+    "Link",
+    "Logistic",
+    "Probit",
+    "Uniform",
+    "exp_minus",
+    "link_named",
+    "log_normal_cdf",
+    "log_one_plus",
+    "log_positive",
+]
+
 # Links are evaluated on arrays by NumPy and on scalars by numba.
 Real = Any
 

@@ -15,6 +15,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from isplitlbi.errors import InvalidVotes
+
 __all__ = [
     "confusion",
     "decide",
@@ -103,7 +105,7 @@ def log_loss(
 
     Raises
     ------
-    ValueError
+    InvalidVotes
         If there are no votes, or their weights sum to zero.
 
     Examples
@@ -117,7 +119,7 @@ def log_loss(
     weight = np.ones(len(rows)) if weight is None else np.asarray(weight, dtype=np.float64)
     total = weight.sum()
     if not total > 0:
-        raise ValueError("The log-loss needs at least one vote with a positive weight.")
+        raise InvalidVotes("the log-loss needs at least one vote with a positive weight.")
     return float(-(weight @ happened) / total)
 
 

@@ -11,6 +11,8 @@ from isplitlbi.data.layout import Layout, Shown, Slots, Vector
 from isplitlbi.model.terms import PAPER, Terms
 from isplitlbi.typing import Floats, Indices, Mask
 
+__all__ = ["Consensus", "Parameters"]
+
 
 @dataclass(frozen=True)
 class Consensus:

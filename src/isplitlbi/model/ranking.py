@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 
 from isplitlbi.typing import Floats
 
+__all__ = ["Ranking", "Relation", "as_good_as", "better_than", "relation"]
+
 Relation = Literal["better", "tied", "worse"]
 
 

@@ -13,6 +13,16 @@ from isplitlbi.data.outcomes import WINNERS
 from isplitlbi.estimators import ScoreEstimator
 from isplitlbi.selection import SCORINGS
 
+__all__ = [
+    "effect_table",
+    "main_figures",
+    "predictions_table",
+    "ranking_table",
+    "recommendations_table",
+    "telling_votes_table",
+    "users_table",
+]
+
 
 def main_figures(model: ScoreEstimator) -> dict[str, Any]:
     """Return the main figures of a fitted model: one number for each, by name."""

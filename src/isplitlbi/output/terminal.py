@@ -27,6 +27,27 @@ if TYPE_CHECKING:
     from isplitlbi.evaluation.simulate import Study, Truth
     from isplitlbi.runtime.progress import Progress
 
+__all__ = [
+    "Format",
+    "emit",
+    "listen_to_remarks",
+    "model_bar",
+    "print_abnormal",
+    "print_check",
+    "print_entries",
+    "print_evaluation",
+    "print_fit",
+    "print_json",
+    "print_notes",
+    "print_scores",
+    "print_simulation",
+    "print_tiers",
+    "print_user",
+    "progress_bar",
+    "remark",
+    "standard_output",
+]
+
 
 class Format(StrEnum):
     """How a result is written."""

@@ -12,6 +12,8 @@ import numpy as np
 from isplitlbi.data.layout import Layout
 from isplitlbi.runtime.base import Runtime
 
+__all__ = ["Blocks"]
+
 # Large enough to hide the cost of handing a block to a thread, small enough to share the work out.
 EDGES_PER_BLOCK = 1 << 14
 MOST_BLOCKS = 64

@@ -13,6 +13,8 @@ from isplitlbi.solvers.likelihood import fit_before_entries
 from isplitlbi.solvers.settings import Dynamics
 from isplitlbi.typing import Floats
 
+__all__ = ["default_times", "residuals", "times_of"]
+
 # A user whose votes differ from the consensus by less than this share of one vote has nothing to
 # say; if all are like that, the times must still be finite.
 SMALLEST_RESIDUAL = 1e-3

@@ -23,6 +23,8 @@ from isplitlbi.solvers.settings import Scheme
 from isplitlbi.solvers.state import State
 from isplitlbi.typing import Floats
 
+__all__ = ["Checkpoint", "Checkpoints"]
+
 # Writing may take this share of the time at most.
 MOST_WRITING = 0.05
 

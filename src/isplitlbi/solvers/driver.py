@@ -22,6 +22,8 @@ from isplitlbi.solvers.settings import PathSettings
 from isplitlbi.solvers.state import State
 from isplitlbi.typing import Floats
 
+__all__ = ["follow", "room_for_snapshots"]
+
 log = logging.getLogger("isplitlbi")
 
 LARGE_SNAPSHOTS = 2e9  # bytes, above which their cost is told beforehand

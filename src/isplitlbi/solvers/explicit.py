@@ -17,6 +17,8 @@ from isplitlbi.solvers.settings import Dynamics
 from isplitlbi.solvers.state import State
 from isplitlbi.typing import Floats
 
+__all__ = ["Explicit"]
+
 
 @dataclass(frozen=True)
 class Explicit:

@@ -30,6 +30,8 @@ from isplitlbi.solvers.settings import Dynamics
 from isplitlbi.solvers.state import State
 from isplitlbi.typing import Floats
 
+__all__ = ["NEWTON_ACCURACY", "Implicit"]
+
 FIRST_STEP = 1e-3  # of the first requested time
 SMALLEST_STEP = 1e-9  # of the time reached
 MOST_GROWTH = 2.0  # of a step over the last; the formula is stable up to 2.4

@@ -35,6 +35,17 @@ from isplitlbi.solvers.newton import Solver
 from isplitlbi.solvers.settings import Dynamics
 from isplitlbi.typing import Floats, Indices
 
+__all__ = [
+    "SIDE",
+    "SLOPE",
+    "Numbers",
+    "bootstrap_consensus",
+    "fit_before_entries",
+    "fit_consensus",
+    "fit_numbers",
+    "fit_users",
+]
+
 # Keeps the score of an item that always wins finite and centres the scores; far too wide to matter
 # otherwise.
 SCORE_VARIANCE = 1e4

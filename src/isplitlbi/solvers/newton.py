@@ -15,6 +15,8 @@ from isplitlbi.runtime.base import Runtime
 from isplitlbi.runtime.blocks import Blocks
 from isplitlbi.typing import Floats
 
+__all__ = ["Solver"]
+
 
 class Solver:
     """Minimises problems of one layout, in one piece where all users are in one block."""

@@ -12,6 +12,8 @@ from isplitlbi.data.layout import Layout, Slots
 from isplitlbi.kernels import Flow
 from isplitlbi.typing import Floats
 
+__all__ = ["State"]
+
 
 @dataclass
 class State:

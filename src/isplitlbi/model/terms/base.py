@@ -8,6 +8,8 @@ from typing import ClassVar
 from isplitlbi.data.layout import Sees, Shown
 from isplitlbi.typing import Floats
 
+__all__ = ["Term", "Trait"]
+
 
 class Term(ABC):
     """One way in which users differ from each other.

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 from isplitlbi.model.terms.base import Term
 
+__all__ = ["Taste"]
+
 
 @dataclass(frozen=True)
 class Taste(Term):

@@ -22,6 +22,8 @@ from isplitlbi.selection import SCORINGS
 if TYPE_CHECKING:
     from markupsafe import Markup
 
+__all__ = ["shown_id", "tell"]
+
 LONGEST_ID = 80
 NAMED = 3  # items in a sentence
 

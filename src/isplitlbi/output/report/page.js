@@ -352,7 +352,8 @@
 
   function qualityWords(quality, kind) {
     if (quality === null) return "unknown: no votes";
-    const word = kind === "reversed" ? "as for all reversed votes" : quality > 0.8 ? "careful" : quality > 0.5 ? "mostly careful" : quality > 0.2 ? "doubtful" : "votes hardly depend on the items";
+    const { name, quality: common } = kinds[kind] ?? {};
+    const word = common === quality ? `as for all ${name} votes` : quality > 0.8 ? "careful" : quality > 0.5 ? "mostly careful" : quality > 0.2 ? "doubtful" : "votes hardly depend on the items";
     return `${quality.toFixed(2)} of 1, ${word}`;
   }
 
@@ -374,7 +375,7 @@
       fact("Left the consensus", entry === null ? "never" : `as number ${user + 1}, at t = ${Number(entry.toPrecision(3))}`),
       fact("Distance to the consensus", number(users.distance[user])),
       fact("Abnormal by chance?", sure),
-      fact("Quality", qualityWords(users.quality[user], nameOf(kind))),
+      fact("Quality", qualityWords(users.quality[user], kind)),
       make("div", { class: "whole" }, make("dt", {}, "Ties"), make("dd", {}, tieWords(users.tie_share[user]))),
     );
     showOwnRanking();

@@ -27,6 +27,8 @@ from isplitlbi.path import spread_out
 from isplitlbi.selection import ESTIMATES, SCORINGS
 from isplitlbi.typing import Floats
 
+__all__ = ["packed", "study_of"]
+
 # What a page holds in memory without effort: beyond it, fewer times and then fewer users.
 MOST_VALUES = 2_000_000
 MOST_SLOTS = 4_000_000
@@ -51,7 +53,10 @@ def study_of(model: ScoreEstimator) -> dict[str, Any]:
     own_threshold = model.threshold_ + found.deviation[found.slots.threshold]
     return {
         "items": _exact(model.items_.tolist()),
-        "kinds": [{"name": kind.name, "colour": kind.colour} for kind in KINDS.values()],
+        "kinds": [
+            {"name": kind.name, "colour": kind.colour, "quality": kind.quality}
+            for kind in KINDS.values()
+        ],
         "users": {
             **{
                 name: [_rounded(value) for value in table[name]]

@@ -15,6 +15,8 @@ from isplitlbi.errors import ClusterUnavailable, MissingLibrary, Setting, Worker
 if TYPE_CHECKING:
     from distributed import Client
 
+__all__ = ["client_of", "is_loss", "nobody_answers", "refuse_unfit", "result_of", "workers_of"]
+
 PATIENCE = 60.0  # seconds to wait for a worker when none is left
 PULSE = 2.0  # seconds without an answer after which one asks whether the worker is still there
 CONNECT_TIMEOUT = 5.0

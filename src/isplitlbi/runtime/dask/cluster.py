@@ -23,6 +23,8 @@ from isplitlbi.runtime.progress import Reporter
 if TYPE_CHECKING:
     from distributed import Client
 
+__all__ = ["Cluster"]
+
 SIDE_BY_SIDE = 2  # jobs: one computes while the other waits for a total
 
 

@@ -27,6 +27,8 @@ from isplitlbi.typing import Places
 if TYPE_CHECKING:
     from distributed import Client
 
+__all__ = ["Placed", "Placement", "hear", "remember_shards", "remembered_shards"]
+
 log = logging.getLogger("isplitlbi")
 
 MOST_LOSSES = 10  # of workers in one fit, before it is given up

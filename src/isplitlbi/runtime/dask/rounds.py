@@ -22,6 +22,8 @@ from isplitlbi.typing import Floats
 if TYPE_CHECKING:
     from distributed import Client
 
+__all__ = ["Costs", "Failed", "Rounds"]
+
 
 @dataclass
 class Costs:

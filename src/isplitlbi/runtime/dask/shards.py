@@ -20,6 +20,8 @@ from isplitlbi.runtime.base import Found, Job, Numbers, Runtime, Stored
 from isplitlbi.runtime.progress import Progress, Reporter, Stopped
 from isplitlbi.typing import Floats, Integers
 
+__all__ = ["Counted", "Heard", "Piece", "Shard", "Whole"]
+
 Exchange = Callable[[Floats], Floats]  # adds up over all shards; all get the same sum
 
 

@@ -30,6 +30,8 @@ from isplitlbi.typing import Labels, Places
 if TYPE_CHECKING:
     from distributed import Client
 
+__all__ = ["VoteSource", "VotesInMemory", "VotesInParts"]
+
 log = logging.getLogger("isplitlbi")
 
 AT_ONCE = 8  # censuses that one worker adds up
