@@ -19,7 +19,7 @@ import sys
 from collections.abc import Hashable, Iterator
 from functools import cached_property
 from pathlib import Path
-from types import ModuleType
+from types import GenericAlias, ModuleType
 from typing import Any, ForwardRef
 
 import isplitlbi
@@ -88,6 +88,8 @@ def bare(annotation: Any) -> Any:
 
 def described(name: str, thing: Any, public: set[type]) -> list[str]:
     """Return a name, how it is called and what it is for, as lines of a list."""
+    if isinstance(thing, GenericAlias):  # a type, written out once
+        return [f"- `{name}`: {str(thing).replace('typing.', '')}"]
     if inspect.isclass(thing):
         return [f"- `{name}{arguments_of(thing)}`: {first_line(thing)}", *members(thing, public)]
     if callable(thing):

@@ -12,8 +12,9 @@ Comparisons: 1 votes (100.0 % ties) by 1 users on 2 items
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from isplitlbi.lazy import lazily
 
 if TYPE_CHECKING:
     from isplitlbi.data.comparisons import Comparisons as Comparisons
@@ -65,12 +66,4 @@ __all__ = [
     "simulate",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name in _HOMES:
-        return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted([*globals(), *_HOMES])
+__getattr__, __dir__ = lazily(__name__, _HOMES)

@@ -6,8 +6,9 @@ are loaded on first use, because scikit-learn takes its time.
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from isplitlbi.lazy import lazily
 
 if TYPE_CHECKING:
     from isplitlbi.estimators.alpha_cut import LEARNERS as LEARNERS
@@ -41,12 +42,4 @@ __all__ = [
     "VoteEstimator",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name in _HOMES:
-        return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted([*globals(), *_HOMES])
+__getattr__, __dir__ = lazily(__name__, _HOMES)

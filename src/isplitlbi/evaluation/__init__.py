@@ -6,8 +6,9 @@ are loaded on first use: the simulation needs no estimator.
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from isplitlbi.lazy import lazily
 
 if TYPE_CHECKING:
     from isplitlbi.evaluation.protocol import DEFAULT_METHODS as DEFAULT_METHODS
@@ -30,12 +31,4 @@ _HOMES = {
 
 __all__ = ["DEFAULT_METHODS", "FAMILIES", "METHODS", "Evaluation", "Study", "Truth", "evaluate"]
 
-
-def __getattr__(name: str) -> Any:
-    if name in _HOMES:
-        return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted([*globals(), *_HOMES])
+__getattr__, __dir__ = lazily(__name__, _HOMES)
