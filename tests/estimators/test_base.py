@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.special import expit
+from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import accuracy_score
 
@@ -234,9 +235,11 @@ def test_a_new_fit_forgets_the_tests_of_the_old_one(untested, votes):
     assert not hasattr(untested, "abnormality_")
 
 
-def test_the_effect_and_the_telling_votes_need_tests(untested):
-    for ask in (untested.effect_of_leaving_out, lambda: untested.telling_votes(USER)):
-        with pytest.raises(AttributeError, match=r"Call test_users\(\) first"):
-            ask()
+def test_the_effect_and_the_telling_votes_test_users_who_were_not(untested):
+    model = clone(untested).fit(untested.votes())
     with pytest.raises(InvalidVotes, match="user 'nobody' has no votes in this model"):
-        untested.telling_votes("nobody")
+        model.telling_votes("nobody")
+    assert not hasattr(model, "abnormality_")
+    assert model.telling_votes(USER)
+    assert hasattr(model, "abnormality_")
+    assert model.effect_of_leaving_out().sentence()

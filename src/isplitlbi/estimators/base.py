@@ -397,7 +397,7 @@ class ScoreEstimator(VoteEstimator):
         fdr
             False discovery rate, where it is not to be the model's own; users are tested at it.
         """
-        found = self.abnormality_ if fdr is None else self.test_users(fdr)
+        found = self.test_users(fdr)
         of_kind = [kinds is None or kind in kinds for kind in found.kind]
         return find_effect(
             self.votes(),

@@ -244,10 +244,14 @@ METHOD = (minimise, newton_direction)
 ONE_BLOCK = (everybody, evaluate, eliminate, update, multiply, move, relative)
 
 
+def _as_it_is(function: Any) -> Any:
+    return function
+
+
 def bound(
     functions: tuple[Any, ...],
     names: Mapping[str, Any],
-    compiled: Callable[[Any], Any] = lambda function: function,
+    compiled: Callable[[Any], Any] = _as_it_is,
 ) -> dict[str, Any]:
     """Return the same functions with other meanings of the names in them, each by its name.
 
