@@ -207,8 +207,8 @@ class ISplitLBI(ScoreEstimator):
         reporter, share = Reporter(progress), SHARE_OF_FITTING if self.with_tests else 1.0
         of_fit, of_tests = reporter.part(share), reporter.part(1.0 - share, "testing users")
         fitted = fit(
-            votes, settings, runtime, progress=of_fit.reach, checkpoints=folder,
-            checkpoint_every=checkpoint_every,
+            votes, settings, runtime, progress=of_fit.reach if of_fit.is_heard else None,
+            checkpoints=folder, checkpoint_every=checkpoint_every,
         )  # fmt: skip
         self.adopt(fitted)
         if self.with_tests:

@@ -96,7 +96,8 @@ class Anchor(NamedTuple):
         """Return what a step of the path is held to, given nu and kappa."""
         nu, kappa = dynamics
         damping = 1.0 / (kappa * step)
-        return cls(*flow[:3], step, nu, kappa, damping, True, holds)
+        consensus, deviation, dual, _ = flow
+        return cls(consensus, deviation, dual, step, nu, kappa, damping, True, holds)
 
     @classmethod
     def ridge(

@@ -125,49 +125,60 @@ def threshold_curvature(link, problem, consensus, deviation, decided, ties):
 
 @loop
 def score(link, problem, consensus, deviation, deviates, by_threshold, confusion):
-    slots, edges = problem.slots, problem.edges
-    n_columns = index(edges.columns.shape[0])
-    total = 0.0
+    edges, total = problem.edges, 0.0
     confusion[:] = 0.0
-    chunk = np.empty(4 * int(CHUNK))
-    for user in range(len(slots.start) - 1):
-        last = index(slots.threshold[user])
-        own = 1.0 if deviates[user] else 0.0
-        threshold = consensus[slots.common_threshold] + own * deviation[last]
-        for first_edge in range(index(edges.start[user]), index(edges.start[user + 1]), CHUNK):
-            size = min(CHUNK, index(edges.start[user + 1]) - first_edge)
-            for k in range(size):
-                edge = first_edge + k
-                i, j = index(edges.first[edge]), index(edges.second[edge])
-                margin = (
-                    consensus[index(slots.coordinate[i])] - consensus[index(slots.coordinate[j])]
-                )
-                margin += own * (deviation[i] - deviation[j])
-                for c in range(n_columns):
-                    trait = last - n_columns + c
-                    there = consensus[index(slots.coordinate[trait])] + own * deviation[trait]
-                    margin += edges.columns[c, edge] * there
-                chunk[k] = margin
-            for k in range(size):
-                left, tie, right = link.outcomes(chunk[k], threshold)
-                chunk[k + CHUNK] = left
-                chunk[k + index(2) * CHUNK] = tie
-                chunk[k + index(3) * CHUNK] = right
-            for k in range(size):
-                edge, margin = first_edge + k, chunk[k]
-                left, tie = chunk[k + CHUNK], chunk[k + index(2) * CHUNK]
-                right = chunk[k + index(3) * CHUNK]
-                if by_threshold:
-                    predicted = int(margin > threshold) - int(margin < -threshold)
-                else:
-                    predicted = int(left > tie and left > right) - int(right > tie and right > left)
-                left_wins, ties = edges.first_wins[edge], edges.ties[edge]
-                right_wins = edges.second_wins[edge]
-                confusion[0, 1 - predicted] += left_wins
-                confusion[1, 1 - predicted] += ties
-                confusion[2, 1 - predicted] += right_wins
-                total -= left_wins * left + ties * tie + right_wins * right
+    n_edges, user = index(len(edges.first)), 0
+    chunk = np.empty(5 * int(CHUNK))
+    for first_edge in range(index(0), n_edges, CHUNK):
+        size = min(CHUNK, n_edges - first_edge)
+        for k in range(size):
+            while first_edge + k >= index(edges.start[user + 1]):
+                user += 1
+            margin, threshold = predicted_margin(
+                problem, user, first_edge + k, consensus, deviation, deviates[user]
+            )
+            chunk[k] = margin
+            chunk[k + CHUNK] = threshold
+        for k in range(size):
+            left, tie, right = link.outcomes(chunk[k], chunk[k + CHUNK])
+            chunk[k + index(2) * CHUNK] = left
+            chunk[k + index(3) * CHUNK] = tie
+            chunk[k + index(4) * CHUNK] = right
+        for k in range(size):
+            edge, margin, threshold = first_edge + k, chunk[k], chunk[k + CHUNK]
+            left, tie = chunk[k + index(2) * CHUNK], chunk[k + index(3) * CHUNK]
+            right = chunk[k + index(4) * CHUNK]
+            if by_threshold:
+                predicted = int(margin > threshold) - int(margin < -threshold)
+            else:
+                predicted = int(left > tie and left > right) - int(right > tie and right > left)
+            left_wins, ties = edges.first_wins[edge], edges.ties[edge]
+            right_wins = edges.second_wins[edge]
+            confusion[0, 1 - predicted] += left_wins
+            confusion[1, 1 - predicted] += ties
+            confusion[2, 1 - predicted] += right_wins
+            total -= left_wins * left + ties * tie + right_wins * right
     return total
+
+
+@inlined
+def predicted_margin(problem, user, edge, consensus, deviation, deviates):
+    """Return margin and threshold of one edge; a user who does not deviate has the consensus."""
+    slots, edges = problem.slots, problem.edges
+    i, j, last = index(edges.first[edge]), index(edges.second[edge]), index(slots.threshold[user])
+    margin = consensus[index(slots.coordinate[i])] - consensus[index(slots.coordinate[j])]
+    threshold = consensus[slots.common_threshold]
+    if deviates:
+        margin += deviation[i] - deviation[j]
+        threshold += deviation[last]
+    n_columns = index(edges.columns.shape[0])
+    for c in range(n_columns):
+        trait = last - n_columns + c
+        own = consensus[index(slots.coordinate[trait])]
+        if deviates:
+            own += deviation[trait]
+        margin += edges.columns[c, edge] * own
+    return margin, threshold
 
 
 # --- the implicit scheme ---------------------------------------------------------------------

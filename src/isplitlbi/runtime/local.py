@@ -60,6 +60,10 @@ class Local(Runtime):
         """What is known of all votes."""
         return Summary.of(self.votes)
 
+    def any(self, found: bool) -> bool:
+        """Say whether something was found here: there is nobody else to ask."""
+        return found
+
     def numbers(self, seed: int | None) -> Numbers:
         """Return a generator."""
         return np.random.default_rng(seed)

@@ -60,6 +60,11 @@ class Reporter:
         """Whether the work is no longer wanted."""
         return self._stopped
 
+    @property
+    def is_heard(self) -> bool:
+        """Whether anybody is told: otherwise there is no need to find out what to tell."""
+        return self._tell is not None
+
     def _move(self, share: float, time: float, users_out: int, doing: str) -> None:
         if self.is_stopped:
             raise Stopped
@@ -77,6 +82,10 @@ class _Part(Reporter):
     @property
     def is_stopped(self) -> bool:
         return self._stopped or self._whole.is_stopped
+
+    @property
+    def is_heard(self) -> bool:
+        return self._whole.is_heard
 
     def _move(self, share: float, time: float, users_out: int, doing: str) -> None:
         super()._move(share, time, users_out, doing)

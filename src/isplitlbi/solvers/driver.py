@@ -94,7 +94,8 @@ def follow(
 
 def _tell(reporter: Reporter | None, share: float, state: State) -> None:
     if reporter is not None:
-        reporter.advance(share, state.time, int(np.isfinite(state.entry_times).sum()))
+        n_out = int(np.isfinite(state.entry_times).sum()) if reporter.is_heard else 0
+        reporter.advance(share, state.time, n_out)
 
 
 class _Walk:

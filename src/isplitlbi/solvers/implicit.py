@@ -14,7 +14,7 @@ an active set. The length of the steps follows an estimate of the error.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -81,14 +81,16 @@ class Implicit:
         if memory is None:
             return {}, {}
         header = {"next_step": memory.next_step, "last_steps": list(memory.last_steps)}
-        return header, {name: getattr(memory, name) for name in _ARRAYS}
+        of_consensus = {"rate": memory.consensus_rate, "bend": memory.consensus_bend}
+        return header, of_consensus | memory.rates._asdict()
 
     def unpack(self, header: Mapping[str, Any], arrays: Mapping[str, Floats]) -> Memory | None:
         """Return the memory of the last steps from what `pack` has made of it."""
         if not header:
             return None
         last, before = header["last_steps"]
-        return Memory(header["next_step"], (last, before), *(arrays[name] for name in _ARRAYS))
+        rates = Rates(*(arrays[name] for name in Rates._fields))
+        return Memory(header["next_step"], (last, before), arrays["rate"], arrays["bend"], rates)
 
 
 @dataclass(frozen=True)
@@ -101,18 +103,8 @@ class Memory:
     next_step: float
     last_steps: tuple[float, float]
     consensus_rate: Floats
-    deviation_rate: Floats
-    dual_rate: Floats
     consensus_bend: Floats
-    deviation_bend: Floats
-
-    @property
-    def rates(self) -> Rates:
-        """Those of the users."""
-        return Rates(self.deviation_rate, self.dual_rate, self.deviation_bend)
-
-
-_ARRAYS = tuple(field.name for field in fields(Memory))[2:]
+    rates: Rates  # those of the users
 
 
 class _ImplicitStepper:
@@ -149,19 +141,20 @@ class _ImplicitStepper:
 
     def _anchor(self, state: State, step: float) -> Anchor:
         """Return the old state of the second-order formula; the first step is of first order."""
-        flow, memory = state.flow, state.memory
-        if memory is not None:
-            ratio = step / memory.last_steps[0]
-            # Written from the last state on: x_n + step ratio/(1 + 2 ratio) (x_n - x_{n-1}) / h_n.
-            reach = step * ratio / (1.0 + 2.0 * ratio)
-            flow = Flow(
-                state.consensus + reach * memory.consensus_rate,
-                self._extrapolate(state.deviation, memory.deviation_rate, reach),
-                self._extrapolate(state.dual, memory.dual_rate, reach),
-                state.sparse,
-            )
-            step = step * (1.0 + ratio) / (1.0 + 2.0 * ratio)
-        return Anchor.of_step(flow, step, (self.dynamics.nu, self.dynamics.kappa), self.holds)
+        dynamics, memory = (self.dynamics.nu, self.dynamics.kappa), state.memory
+        if memory is None:
+            return Anchor.of_step(state.flow, step, dynamics, self.holds)
+        ratio = step / memory.last_steps[0]
+        # Written from the last state on: x_n + step ratio/(1 + 2 ratio) (x_n - x_{n-1}) / h_n.
+        reach = step * ratio / (1.0 + 2.0 * ratio)
+        flow = Flow(
+            state.consensus + reach * memory.consensus_rate,
+            self._extrapolate(state.deviation, memory.rates.deviation, reach),
+            self._extrapolate(state.dual, memory.rates.dual, reach),
+            state.sparse,
+        )
+        step = step * (1.0 + ratio) / (1.0 + 2.0 * ratio)
+        return Anchor.of_step(flow, step, dynamics, self.holds)
 
     def _predict(self, state: State, step: float) -> tuple[Floats, Floats]:
         """Continue the last steps of consensus and deviations by a parabola."""
@@ -171,7 +164,7 @@ class _ImplicitStepper:
         bent = step * (step + memory.last_steps[0])
         consensus = state.consensus + step * memory.consensus_rate + bent * memory.consensus_bend
         deviation = self._extrapolate(
-            state.deviation, memory.deviation_rate, step, memory.deviation_bend, bent
+            state.deviation, memory.rates.deviation, step, memory.rates.deviation_bend, bent
         )
         at, delta = self.threshold_at, self.dynamics.delta
         consensus[at] = max(consensus[at], delta)
@@ -215,16 +208,17 @@ class _ImplicitStepper:
         norms = np.empty_like(state.dual_norm)
         before: Memory | None = state.memory
         if before is None:
-            like = (consensus, deviation, deviation, consensus, deviation)
-            before = Memory(next_step, (step, step), *map(np.zeros_like, like))
+            rates = Rates(*(np.zeros_like(deviation) for _ in Rates._fields))
+            nothing = np.zeros_like(consensus)
+            before = Memory(next_step, (step, step), nothing, nothing.copy(), rates)
             bending = 0.0  # nothing is known yet of how the rates change
         else:
             bending = 1.0 / (step + before.last_steps[0])
         memory = replace(before, next_step=next_step, last_steps=(step, before.last_steps[0]))
-        rates, times = memory.rates, (step, bending)
+        times = (step, bending)
 
         def finish(_block: int, users: Users) -> None:
-            self.loops.finish_step(self.slots, users, anchor, old, new, norms, rates, times)
+            self.loops.finish_step(self.slots, users, anchor, old, new, norms, memory.rates, times)
 
         self.solver.blocks.run(finish)
         rate = (consensus - state.consensus) / step
