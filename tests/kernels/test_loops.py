@@ -249,7 +249,7 @@ class ImplicitLoops:
         """Return the size of the new residual and what it means for the consensus."""
         return self.over_blocks(
             lambda users, filled: self.loops.conjugate_update(
-                self.slots, users, length, self.system, filled
+                self.problem, users, length, self.system, filled
             ),
             1,
         )
@@ -282,7 +282,7 @@ class ImplicitLoops:
         sums = np.zeros(2)
         for users in self.blocks:
             self.loops.extrapolate(self.slots, users, base, rate, bend, (0.3, 0.7), out)
-            sums += self.loops.squares(self.slots, users, base, rate)
+            sums += self.loops.squares(self.problem, users, base, rate)
         return [out, sums]
 
 

@@ -232,16 +232,6 @@ def simulate(
 def paper_study(random_state: RandomState) -> Study:
     """Draw the paper's simulated study: 50 users, 20 items, 200 to 400 votes per user.
 
-    Parameters
-    ----------
-    random_state : int, numpy.random.Generator or None
-        See `simulate`.
-
-    Returns
-    -------
-    Study
-        The votes and the truth.
-
     Examples
     --------
     >>> study = paper_study(0)
@@ -254,16 +244,6 @@ def paper_study(random_state: RandomState) -> Study:
 def few_votes_study(random_state: RandomState) -> Study:
     """Draw 200 users with only 5 to 40 votes each, as in most real data; else as the paper's.
 
-    Parameters
-    ----------
-    random_state : int, numpy.random.Generator or None
-        See `simulate`.
-
-    Returns
-    -------
-    Study
-        The votes and the truth.
-
     Examples
     --------
     >>> votes, _ = few_votes_study(0)
@@ -275,16 +255,6 @@ def few_votes_study(random_state: RandomState) -> Study:
 
 def small_deviations_study(random_state: RandomState) -> Study:
     """Draw the paper's study with deviations of standard deviation 1 instead of 5.
-
-    Parameters
-    ----------
-    random_state : int, numpy.random.Generator or None
-        See `simulate`.
-
-    Returns
-    -------
-    Study
-        The votes and the truth.
 
     Examples
     --------
@@ -302,13 +272,8 @@ def malicious_study(kind: str, random_state: RandomState) -> Study:
     ----------
     kind : {"reversed", "random", "always-left", "always-tie"}
         How the malicious users vote, see `simulate`.
-    random_state : int, numpy.random.Generator or None
-        See `simulate`.
-
-    Returns
-    -------
-    Study
-        The votes and the truth.
+    random_state
+        As in `simulate`.
 
     Examples
     --------

@@ -10,17 +10,18 @@ must be such that numba understands it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from types import FunctionType
 from typing import Any
 
 import numpy as np
 
-from isplitlbi.kernels import Anchor, Problem, Sums, System, Users
+from isplitlbi.kernels import Anchor, Sums, System, Users
 from isplitlbi.model.links import Link
 from isplitlbi.typing import Floats
 
-__all__ = ["METHOD", "ONE_BLOCK", "bound"]
+__all__ = ["METHOD", "bound"]
 
 
 def _unbound(*_arguments: Any) -> Any:
@@ -66,12 +67,12 @@ def minimise(
     consensus, the users' own coordinates, and how often the objective was evaluated and its
     curvature multiplied.
     """
-    at, delta = work.slots.common_threshold, work.delta
+    at, delta, users = work.slots.common_threshold, work.delta, everybody(work)
     sums = (np.empty_like(consensus), np.empty_like(consensus))  # gradient and diagonal
     value = evaluate(link, work, anchor, consensus, own, system, sums)
     n_evaluations, n_conjugate_steps = 1, 0
-    trial, trial_own = np.empty_like(consensus), np.empty_like(own)
-    if not np.isfinite(value):
+    trial_own = np.empty_like(own)
+    if not math.isfinite(value):
         own[:] = np.nan
         return consensus, own, n_evaluations, n_conjugate_steps
     for _ in range(MOST_NEWTON_STEPS):
@@ -79,9 +80,9 @@ def minimise(
         n_conjugate_steps += n_steps
         length = 1.0
         while True:
-            trial[:] = consensus + length * toward
+            trial = consensus + length * toward
             trial[at] = max(trial[at], delta)
-            move(work, own, system, length, trial_own)
+            move_users(work, users, own, system.solution, length, trial_own)
             if length == 1.0:
                 shift = relative(work, consensus, own, trial, trial_own, CLOSE_CONSENSUS)
                 if shift <= enough:  # Newton's method squares the error: it is negligible now
@@ -95,9 +96,8 @@ def minimise(
             length *= 0.5
             if length < SHORTEST_MOVE:
                 return consensus, own, n_evaluations, n_conjugate_steps
-        consensus, trial = trial, consensus
+        consensus, value = trial, trial_value
         own, trial_own = trial_own, own
-        value = trial_value
     return consensus, own, n_evaluations, n_conjugate_steps
 
 
@@ -122,24 +122,23 @@ def newton_direction(
     the consensus's part, the slope of the objective along the direction, negated, and the number of
     steps.
     """
-    at, width = work.slots.common_threshold, len(consensus)
+    at, width, users = work.slots.common_threshold, len(consensus), everybody(work)
     gradient, diagonal = sums
     residual, of_users = -gradient, np.empty(width)
     solution, direction, product = np.zeros(width), np.zeros(width), np.zeros(width)
-    free = np.ones(width)
-    if not anchor.moves:
-        free[:] = 0.0
-    else:
+    free = np.zeros(width)  # 1 for what may move
+    if anchor.moves:
+        free[:] = 1.0
         downhill = residual[at] / diagonal[at]
         if not is_free(consensus[at], downhill, work.delta):
             free[at] = 0.0
             solution[at] = downhill
-    eliminate(work, own, system, of_users)
-    schur = np.where(free > 0.0, diagonal - of_users, 1.0)
+    eliminate_users(work, users, own, system, of_users)
+    schur = (diagonal - of_users) * free + (1.0 - free)
     length, momentum, slope, size, target, n_steps = 0.0, 0.0, 0.0, 0.0, 0.0, 0
     while True:
         residual -= length * product
-        new_size = update(work, length, system, of_users)
+        new_size = conjugate_update(work, users, length, system, of_users)
         left = (residual - of_users) * free
         preconditioned = left / schur
         new_size += np.sum(left * preconditioned)
@@ -152,7 +151,9 @@ def newton_direction(
             return solution, slope, n_steps
 
         direction = momentum * direction + preconditioned
-        along = multiply(work, anchor, system, preconditioned, direction, momentum, of_users)
+        along = curvature_product(
+            work, users, anchor, system, preconditioned, direction, momentum, of_users
+        )
         product = (of_users + anchor.damping * direction) * free
         along += np.sum(direction * product)
         length = size / along
@@ -161,12 +162,9 @@ def newton_direction(
         n_steps += 1
 
 
-# --- all users in one block ------------------------------------------------------------------
-
-
 def evaluate(
     link: Link,
-    problem: Problem,
+    work: Any,
     anchor: Anchor,
     consensus: Floats,
     own: Floats,
@@ -174,7 +172,7 @@ def evaluate(
     sums: Sums,
 ) -> float:
     """Assemble the system; fill gradient and diagonal of the consensus, return the objective."""
-    value: float = assemble(link, problem, everybody(problem), anchor, consensus, own, system, sums)
+    value: float = assemble(link, work, everybody(work), anchor, consensus, own, system, sums)
     gradient, diagonal = sums
     for k in range(len(consensus)):
         moved = consensus[k] - anchor.consensus[k]
@@ -184,41 +182,8 @@ def evaluate(
     return value
 
 
-def eliminate(problem: Problem, own: Floats, system: System, taken: Floats) -> None:
-    """Begin the solution; fill what eliminating every slot by itself takes from the consensus."""
-    eliminate_users(problem, everybody(problem), own, system, taken)
-
-
-def update(problem: Problem, length: float, system: System, coupled: Floats) -> float:
-    """Move along the direction; fill what the new residual means for the consensus."""
-    size: float = conjugate_update(problem.slots, everybody(problem), length, system, coupled)
-    return size
-
-
-def multiply(
-    problem: Problem,
-    anchor: Anchor,
-    system: System,
-    preconditioned: Floats,
-    direction: Floats,
-    momentum: float,
-    product: Floats,
-) -> float:
-    """Take the next direction; fill what the curvature makes of it for the consensus."""
-    users = everybody(problem)
-    along: float = curvature_product(
-        problem, users, anchor, system, preconditioned, direction, momentum, product
-    )
-    return along
-
-
-def move(problem: Problem, own: Floats, system: System, length: float, moved: Floats) -> None:
-    """Fill the users' coordinates after a step of that length, thresholds within their boxes."""
-    move_users(problem, everybody(problem), own, system.solution, length, moved)
-
-
 def relative(
-    problem: Problem,
+    work: Any,
     consensus: Floats,
     own: Floats,
     other_consensus: Floats,
@@ -226,41 +191,35 @@ def relative(
     weight: float,
 ) -> float:
     """Return how far two points are apart, relative to the second; the consensus has a weight."""
-    off, size = squares(problem.slots, everybody(problem), own, other_own)
-    of_users = np.sqrt(off) / (np.sqrt(size) + ERROR_FLOOR)
+    off, size = squares(work, everybody(work), own, other_own)
+    of_users = math.sqrt(off) / (math.sqrt(size) + ERROR_FLOOR)
     off, size = np.sum((consensus - other_consensus) ** 2), np.sum(other_consensus**2)
-    apart: float = max(of_users, weight * np.sqrt(off) / (np.sqrt(size) + ERROR_FLOOR))
-    return apart
+    return max(of_users, weight * math.sqrt(off) / (math.sqrt(size) + ERROR_FLOOR))
 
 
-def everybody(problem: Problem) -> Users:
-    """Return all users as one block."""
-    return 0, len(problem.slots.start) - 1
+def everybody(work: Any) -> Users:
+    """Return all users."""
+    return 0, len(work.slots.start) - 1
 
 
 # --- what the names stand for ----------------------------------------------------------------
 
-METHOD = (minimise, newton_direction)
-ONE_BLOCK = (everybody, evaluate, eliminate, update, multiply, move, relative)
+METHOD = (everybody, evaluate, relative, newton_direction, minimise)
 
 
 def _as_it_is(function: Any) -> Any:
     return function
 
 
-def bound(
-    functions: tuple[Any, ...],
-    names: Mapping[str, Any],
-    compiled: Callable[[Any], Any] = _as_it_is,
-) -> dict[str, Any]:
-    """Return the same functions with other meanings of the names in them, each by its name.
+def bound(loops: Mapping[str, Any], compiled: Callable[[Any], Any] = _as_it_is) -> dict[str, Any]:
+    """Return the functions of the method, by name, with these loops in place of their names.
 
     Numba looks names up where a function was defined. These are defined anew, from the same code,
     among names that mean what is given.
     """
-    meanings = {**globals(), **names}
-    for function in functions:
+    meanings = {**globals(), **loops}
+    for function in METHOD:
         anew = FunctionType(function.__code__, meanings, function.__name__)
         anew.__doc__ = function.__doc__
         meanings[function.__name__] = compiled(anew)
-    return {function.__name__: meanings[function.__name__] for function in functions}
+    return {function.__name__: meanings[function.__name__] for function in METHOD}

@@ -10,10 +10,11 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from hashlib import sha256
 from inspect import signature
 from pathlib import Path
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -58,7 +59,12 @@ event.register("numba:compile", _Announcer())
 
 # Division by zero gives inf, as in NumPy: no checks in the loops. A product and a sum may become
 # one instruction; nothing else of fastmath, which breaks comparisons with inf and nan.
-OPTIONS: dict[str, Any] = {"error_model": "numpy", "fastmath": {"contract"}}
+# Nobody calls the loops from C: wrappers for that would only take time to compile.
+OPTIONS: dict[str, Any] = {
+    "error_model": "numpy",
+    "fastmath": {"contract"},
+    "no_cfunc_wrapper": True,
+}
 
 INSIDE_LOOPS: Any = {**OPTIONS, "forceinline": True}
 
@@ -104,14 +110,24 @@ class _CacheOfOwnLinks(FunctionCache):
             super().save_overload(sig, data)
 
 
-inlined: Callable[..., Any] = njit(**INSIDE_LOOPS)  # part of a loop, never called by itself
-
-
-def loop(function: Callable[..., Any]) -> Any:
+def loop(function: Callable[..., Any], **options: Any) -> Any:
     """Compile a function on first use; it releases Python's lock, and is kept on disk."""
-    compiled = njit(nogil=True, **OPTIONS)(function)
+    compiled = njit(nogil=True, **OPTIONS, **options)(function)
     compiled._cache = _CacheOfOwnLinks(function)
     return compiled
+
+
+# What only compiled functions call needs no way in from Python, which takes as long to compile as
+# a short loop; or it becomes a part of them.
+part = partial(loop, no_cpython_wrapper=True)
+inlined: Callable[..., Any] = njit(no_cpython_wrapper=True, **INSIDE_LOOPS)
+
+
+def inside(compiled: Any) -> Any:
+    """Return a loop as a part: the same, for those who call it from compiled functions."""
+    function = compiled.py_func
+    anew = FunctionType(function.__code__, function.__globals__, f"{function.__name__}_inside")
+    return part(anew)
 
 
 # --- links ---------------------------------------------------------------------------------

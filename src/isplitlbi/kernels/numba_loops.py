@@ -10,7 +10,7 @@ import math
 import numpy as np
 
 from isplitlbi.kernels import newton
-from isplitlbi.kernels.numba_links import inlined, loop
+from isplitlbi.kernels.numba_links import inlined, inside, loop, part
 from isplitlbi.kernels.numba_votes import CHUNK, ONE, evaluate_votes, index, product_of_columns
 
 
@@ -362,7 +362,8 @@ def curvature_product(problem, users, anchor, system, preconditioned, direction,
 
 
 @loop
-def conjugate_update(slots, users, length, system, coupled):
+def conjugate_update(problem, users, length, system, coupled):
+    slots = problem.slots
     total = 0.0
     coupled[:] = 0.0
     for slot in range(index(slots.start[users[0]]), index(slots.start[users[1]])):
@@ -419,7 +420,8 @@ def extrapolate(slots, users, base, rate, bend, times, out):
 
 
 @loop
-def squares(slots, users, one, other):
+def squares(problem, users, one, other):
+    slots = problem.slots
     off, size = 0.0, 0.0
     for slot in range(index(slots.start[users[0]]), index(slots.start[users[1]])):
         off += (one[slot] - other[slot]) ** 2
@@ -432,7 +434,7 @@ def is_free(threshold, downhill, delta):
     return downhill > 0.0 or (threshold > 1.01 * delta and threshold + downhill > delta)
 
 
-@loop
+@part
 def most_slots(slots, begin, end):
     """Return the largest number of slots of one user."""
     most = 0
@@ -443,17 +445,20 @@ def most_slots(slots, begin, end):
 
 # --- one block, in one piece -----------------------------------------------------------------
 
+ENTRIES = ("minimise", "relative")  # what is called from Python
 _IN_ONE = newton.bound(
-    (*newton.ONE_BLOCK, *newton.METHOD),
     {
-        "assemble": assemble,
-        "eliminate_users": eliminate_users,
-        "curvature_product": curvature_product,
-        "conjugate_update": conjugate_update,
-        "move_users": move_users,
-        "squares": squares,
-        "is_free": is_free,
+        each.py_func.__name__: inside(each)
+        for each in (
+            assemble,
+            eliminate_users,
+            curvature_product,
+            conjugate_update,
+            move_users,
+            squares,
+            is_free,
+        )
     },
-    compiled=loop,
+    compiled=lambda function: loop(function) if function.__name__ in ENTRIES else part(function),
 )
 minimise, relative = _IN_ONE["minimise"], _IN_ONE["relative"]

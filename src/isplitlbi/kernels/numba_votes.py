@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from isplitlbi.kernels.numba_links import inlined, loop
+from isplitlbi.kernels.numba_links import inlined, part
 
 # Indices are unsigned: at every access numba would ask a signed one whether it is negative.
 index = np.uint64
@@ -15,7 +15,7 @@ ONE = index(1)
 CHUNK, LANES = index(128), index(4)
 
 
-@loop
+@part
 def evaluate_chunk(link, threshold, size, chunk):
     """Evaluate the losses of up to ``CHUNK`` votes; from columns 0 to 3 into 4 to 9."""
     for k in range(size):
@@ -92,7 +92,7 @@ def evaluate_votes(link, problem, user, total, system, slope, bent, chunk):
     return value
 
 
-@loop
+@part
 def product_of_columns(edges, user, first_slot, at, curvature, total, bent):
     """Add what traits in the margin add to the product of one user; return the threshold's part."""
     n_columns = index(edges.columns.shape[0])

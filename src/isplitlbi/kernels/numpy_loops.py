@@ -362,13 +362,14 @@ def curvature_product(
 
 
 def conjugate_update(
-    slots: Slots, users: Users, length: float, system: System, coupled: Floats
+    problem: Problem, users: Users, length: float, system: System, coupled: Floats
 ) -> float:
     """Move along the direction by a length.
 
     Fills what the users' new residual means for the consensus, sum of coupling residual / diagonal,
     and returns the sum of residual^2 / diagonal: what the preconditioner needs.
     """
+    slots = problem.slots
     part = slice(slots.start[users[0]], slots.start[users[1]])
     system.solution[part] += length * system.direction[part]
     system.residual[part] -= length * system.product[part]
@@ -444,8 +445,9 @@ def extrapolate(
     out[part] = base[part] + times[0] * rate[part] + times[1] * bend[part]
 
 
-def squares(slots: Slots, users: Users, one: Floats, other: Floats) -> tuple[float, float]:
+def squares(problem: Problem, users: Users, one: Floats, other: Floats) -> tuple[float, float]:
     """Return the squared norms of a difference and of its second part."""
+    slots = problem.slots
     part = slice(slots.start[users[0]], slots.start[users[1]])
     apart = one[part] - other[part]
     # Not BLAS, whose threads may change the last bits, and wait for each other.
@@ -455,7 +457,6 @@ def squares(slots: Slots, users: Users, one: Floats, other: Floats) -> tuple[flo
 # --- one block, in one piece -----------------------------------------------------------------
 
 _IN_ONE = newton.bound(
-    (*newton.ONE_BLOCK, *newton.METHOD),
     {
         each.__name__: each
         for each in (

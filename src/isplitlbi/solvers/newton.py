@@ -8,7 +8,6 @@ import numpy as np
 
 from isplitlbi.data.layout import Layout, Slots
 from isplitlbi.kernels import Anchor, Problem, Sums, System, Users, newton
-from isplitlbi.kernels.newton import ERROR_FLOOR
 from isplitlbi.kernels.numpy_loops import is_free
 from isplitlbi.model.links import Link
 from isplitlbi.runtime.base import Runtime
@@ -57,7 +56,10 @@ class Solver:
         return float(self._relative(self._work, *one, *other, weight))
 
 
-# --- users in blocks -------------------------------------------------------------------------
+# --- the loops, with users in blocks ---------------------------------------------------------
+#
+# They are called as loops over all users; every block adds to arrays of its own, which are summed
+# in the order of the blocks, and then over all machines.
 
 
 class Work(NamedTuple):
@@ -79,47 +81,49 @@ class Work(NamedTuple):
         return self.problem.delta
 
 
-def evaluate(
+def assemble(
     link: Link,
     work: Work,
+    _everybody: Users,
     anchor: Anchor,
     consensus: Floats,
     own: Floats,
     system: System,
     sums: Sums,
 ) -> float:
-    """Assemble the system; fill gradient and diagonal of the consensus, return the objective."""
+    """See `numpy_loops.assemble`."""
 
-    def assemble(block: int, users: Users) -> float:
+    def of_block(block: int, users: Users) -> float:
         value: float = work.loops.assemble(
             link, work.problem, users, anchor, consensus, own, system, tuple(work.partial[:, block])
         )
         return value
 
-    values = work.blocks.run(assemble)
-    value, gradient, diagonal = work.blocks.total(sum(values), *work.partial.sum(axis=1))
-    moved = consensus - anchor.consensus
-    sums[0][:] = gradient + anchor.damping * moved
-    sums[1][:] = diagonal + anchor.damping
-    return float(value + 0.5 * anchor.damping * np.sum(moved * moved))
+    values = work.blocks.run(of_block)
+    value, sums[0][:], sums[1][:] = work.blocks.total(sum(values), *work.partial.sum(axis=1))
+    return float(value)
 
 
-def eliminate(work: Work, own: Floats, system: System, taken: Floats) -> None:
-    """Begin the solution; fill what eliminating every slot by itself takes from the consensus."""
+def eliminate_users(
+    work: Work, _everybody: Users, own: Floats, system: System, eliminated: Floats
+) -> None:
+    """See `numpy_loops.eliminate_users`."""
 
     def of_block(block: int, users: Users) -> None:
         work.loops.eliminate_users(work.problem, users, own, system, work.partial[0, block])
 
     work.blocks.run(of_block)
-    (taken[:],) = work.blocks.total(work.partial[0].sum(axis=0))
+    (eliminated[:],) = work.blocks.total(work.partial[0].sum(axis=0))
 
 
-def update(work: Work, length: float, system: System, coupled: Floats) -> float:
-    """Move along the direction; fill what the new residual means for the consensus."""
+def conjugate_update(
+    work: Work, _everybody: Users, length: float, system: System, coupled: Floats
+) -> float:
+    """See `numpy_loops.conjugate_update`."""
 
     def of_block(block: int, users: Users) -> float:
         size: float = work.loops.conjugate_update(
-            work.slots, users, length, system, work.partial[0, block]
+            work.problem, users, length, system, work.partial[0, block]
         )
         return size
 
@@ -128,8 +132,9 @@ def update(work: Work, length: float, system: System, coupled: Floats) -> float:
     return float(size)
 
 
-def multiply(
+def curvature_product(
     work: Work,
+    _everybody: Users,
     anchor: Anchor,
     system: System,
     preconditioned: Floats,
@@ -137,7 +142,7 @@ def multiply(
     momentum: float,
     product: Floats,
 ) -> float:
-    """Take the next direction; fill what the curvature makes of it for the consensus."""
+    """See `numpy_loops.curvature_product`."""
 
     def of_block(block: int, users: Users) -> float:
         along: float = work.loops.curvature_product(
@@ -151,40 +156,36 @@ def multiply(
     return float(along)
 
 
-def move(work: Work, own: Floats, system: System, length: float, moved: Floats) -> None:
-    """Fill the users' coordinates after a step of that length, thresholds within their boxes."""
+def move_users(
+    work: Work, _everybody: Users, own: Floats, direction: Floats, length: float, moved: Floats
+) -> None:
+    """See `numpy_loops.move_users`."""
 
     def of_block(_block: int, users: Users) -> None:
-        work.loops.move_users(work.problem, users, own, system.solution, length, moved)
+        work.loops.move_users(work.problem, users, own, direction, length, moved)
 
     work.blocks.run(of_block)
 
 
-def relative(
-    work: Work,
-    consensus: Floats,
-    own: Floats,
-    other_consensus: Floats,
-    other_own: Floats,
-    weight: float,
-) -> float:
-    """Return how far two points are apart, relative to the second; the consensus has a weight."""
+def squares(work: Work, _everybody: Users, one: Floats, other: Floats) -> tuple[float, float]:
+    """See `numpy_loops.squares`."""
 
     def of_block(_block: int, users: Users) -> tuple[float, float]:
-        found: tuple[float, float] = work.loops.squares(work.slots, users, own, other_own)
+        found: tuple[float, float] = work.loops.squares(work.problem, users, one, other)
         return found
 
-    (squares,) = work.blocks.total(np.sum(work.blocks.run(of_block), axis=0))
-    off, size = np.sqrt(squares)
-    of_users = off / (size + ERROR_FLOOR)
-    off = np.sqrt(np.sum((consensus - other_consensus) ** 2))
-    size = np.sqrt(np.sum(other_consensus**2))
-    return max(float(of_users), float(weight * off / (size + ERROR_FLOOR)))
+    (sums,) = work.blocks.total(np.sum(work.blocks.run(of_block), axis=0))
+    return float(sums[0]), float(sums[1])
 
 
-_METHOD = newton.bound(
-    newton.METHOD,
-    {each.__name__: each for each in (evaluate, eliminate, update, multiply, move, relative)}
-    | {"is_free": is_free},
+_LOOPS = (
+    assemble,
+    eliminate_users,
+    curvature_product,
+    conjugate_update,
+    move_users,
+    squares,
+    is_free,
 )
-minimise = _METHOD["minimise"]
+_METHOD = newton.bound({loop.__name__: loop for loop in _LOOPS})
+minimise, relative = _METHOD["minimise"], _METHOD["relative"]
