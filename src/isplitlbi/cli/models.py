@@ -185,7 +185,8 @@ def _spelled_as_in(model: ScoreEstimator, pairs: pl.DataFrame) -> pl.DataFrame:
     import polars as pl
 
     if model.users_.dtype.kind in "iu":
-        pairs = pairs.with_columns(pl.col("user").cast(pl.Int64, strict=False).fill_null(-1))
+        nobody = min(int(model.users_.min()), 0) - 1  # what is no number is nobody's id
+        pairs = pairs.with_columns(pl.col("user").cast(pl.Int64, strict=False).fill_null(nobody))
     if model.items_.dtype.kind in "iu":
         pairs = pairs.with_columns(pl.col("left", "right").cast(pl.Int64, strict=False))
     return pairs
@@ -275,10 +276,13 @@ def _known(model: ScoreEstimator, kind: str, name: str | None) -> Any:
     vocabulary = Vocabulary(ids, kind)
     spelled: Any = name
     if ids.dtype.kind in "iu":
-        spelled = int(name) if name.lstrip("-").isdigit() else -1
-    if vocabulary.encode([spelled])[0] < 0:
+        try:
+            spelled = int(name)
+        except ValueError:
+            spelled = None
+    if spelled is None or vocabulary.encode([spelled])[0] < 0:
         raise InvalidSetting(
             f"{kind} {show(name)} is not among the {len(ids)} {kind}s of this model; the nearest "
-            f"is {show(vocabulary.nearest(spelled))}."
+            f"is {show(vocabulary.nearest(name))}."
         )
     return spelled

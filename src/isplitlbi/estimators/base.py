@@ -18,6 +18,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from isplitlbi.abnormal import (
+    KINDS,
     N_BOOTSTRAP,
     Abnormality,
     Effect,
@@ -32,7 +33,7 @@ from isplitlbi.data.readers import Parts
 from isplitlbi.data.summary import Summary
 from isplitlbi.data.vocabulary import Vocabulary, as_series, first_of, show
 from isplitlbi.errors import InvalidSetting, InvalidVotes
-from isplitlbi.estimators.inputs import as_votes, pair_columns, threads_of
+from isplitlbi.estimators.inputs import as_votes, check_choice, pair_columns, threads_of
 from isplitlbi.fitting import Fitted
 from isplitlbi.model import ranking as rankings
 from isplitlbi.model.links import Link
@@ -240,9 +241,11 @@ class ScoreEstimator(VoteEstimator):
         An unknown user votes like the consensus; an unknown item is an error. The rule is the
         estimator's own unless another is given.
         """
+        rule = self.rule if rule is None else rule
+        check_choice("rule", rule)
         margin, threshold = self._margins(X)
         log_probabilities = self.link_.log_probabilities(margin, threshold)
-        return predict_outcomes(rule or self.rule, margin, threshold, log_probabilities)
+        return predict_outcomes(rule, margin, threshold, log_probabilities)
 
     def predict_proba(self, X: Any) -> Floats:
         """Return the probabilities of right, tie and left: in the order of ``classes_``."""
@@ -397,6 +400,8 @@ class ScoreEstimator(VoteEstimator):
         fdr
             False discovery rate, where it is not to be the model's own; users are tested at it.
         """
+        for kind in kinds or ():
+            check_choice("kind", kind, tuple(KINDS))
         found = self.test_users(fdr)
         of_kind = [kinds is None or kind in kinds for kind in found.kind]
         return find_effect(

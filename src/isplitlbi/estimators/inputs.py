@@ -15,13 +15,27 @@ from isplitlbi.errors import InvalidSetting, InvalidVotes
 from isplitlbi.runtime.local import available_threads
 from isplitlbi.selection import RULES
 
-__all__ = ["as_given", "as_votes", "check_choice", "check_seed", "pair_columns", "threads_of"]
+__all__ = [
+    "as_given",
+    "as_votes",
+    "check_choice",
+    "check_delta",
+    "check_seed",
+    "pair_columns",
+    "threads_of",
+]
 
 
 def check_choice(name: str, value: Any, allowed: tuple[str, ...] = RULES) -> None:
     """Refuse a word that is none of those allowed."""
     if value not in allowed:
         raise InvalidSetting(f"{name} {value!r} is not one of {', '.join(allowed)}.")
+
+
+def check_delta(delta: float) -> None:
+    """Refuse a smallest threshold that is none."""
+    if not (np.isfinite(delta) and delta > 0):
+        raise InvalidSetting(f"delta is {delta}; it must be positive and finite.")
 
 
 def check_seed(random_state: Any) -> None:

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 
 from isplitlbi.data.summary import Summary
 from isplitlbi.estimators.base import ScoreEstimator
-from isplitlbi.estimators.inputs import as_votes, check_choice
+from isplitlbi.estimators.inputs import as_votes, check_choice, check_delta
 from isplitlbi.fitting import Fitted
 from isplitlbi.model.links import Link, link_named
 from isplitlbi.model.parameters import Parameters
@@ -41,6 +41,7 @@ class MarginMLE(ScoreEstimator):
     def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
         """Fit on `Comparisons`, or on pairs X with outcomes y."""
         check_choice("rule", self.rule)
+        check_delta(self.delta)
         votes = as_votes(X, y, sample_weight)
         link = link_named(self.link)
         parameters = Parameters.of_consensus(votes, fit_consensus(votes, link, self.delta))

@@ -14,7 +14,7 @@ from isplitlbi.data.splits import held_out_parts
 from isplitlbi.data.summary import Summary
 from isplitlbi.errors import InvalidSetting
 from isplitlbi.estimators.base import ScoreEstimator
-from isplitlbi.estimators.inputs import as_votes, check_choice, check_seed
+from isplitlbi.estimators.inputs import as_votes, check_choice, check_delta, check_seed
 from isplitlbi.fitting import Fitted
 from isplitlbi.model.links import Link, link_named
 from isplitlbi.model.parameters import Consensus, Parameters
@@ -68,10 +68,11 @@ class PerUser(ScoreEstimator):
         """Fit on `Comparisons`, or on pairs X with outcomes y."""
         check_seed(self.random_state)
         check_choice("rule", self.rule)
+        check_delta(self.delta)
         votes = as_votes(X, y, sample_weight)
         ridges = [float(ridge) for ridge in np.atleast_1d(self.ridge)]
-        if not ridges or not all(ridge > 0 for ridge in ridges):
-            raise InvalidSetting(f"ridge is {self.ridge}; it must be positive.")
+        if not ridges or not all(0 < ridge < np.inf for ridge in ridges):
+            raise InvalidSetting(f"ridge is {self.ridge}; it must be positive and finite.")
         link = link_named(self.link)
         ridge = ridges[0] if len(ridges) == 1 else self._choose(votes, link, ridges)
         parameters = self._fit(votes, link, ridge)

@@ -18,7 +18,7 @@ from isplitlbi.data.splits import split_within_user
 from isplitlbi.errors import InvalidSetting, InvalidVotes
 from isplitlbi.estimators.alpha_cut import LEARNERS, AlphaCut
 from isplitlbi.estimators.base import VoteEstimator
-from isplitlbi.estimators.inputs import check_choice
+from isplitlbi.estimators.inputs import check_choice, check_seed
 from isplitlbi.estimators.isplitlbi import ISplitLBI
 from isplitlbi.estimators.lbi import LBI
 from isplitlbi.estimators.margin_mle import MarginMLE
@@ -337,6 +337,7 @@ def _splits(
     votes: Comparisons, test_share: float, repeats: int, seed: int
 ) -> Iterator[tuple[Comparisons, Comparisons]]:
     """Yield training and held-out votes; more repeats begin with the same ones."""
+    check_seed(seed)
     for repeat in range(repeats):
         training, held_out = split_within_user(
             votes, test_share, np.random.default_rng([seed, repeat])
