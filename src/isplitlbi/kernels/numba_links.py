@@ -120,7 +120,7 @@ def loop(function: Callable[..., Any], **options: Any) -> Any:
 # What only compiled functions call needs no way in from Python, which takes as long to compile as
 # a short loop; or it becomes a part of them.
 WITHOUT_WRAPPER: Any = {"no_cpython_wrapper": True}
-part = partial(loop, **WITHOUT_WRAPPER)
+part: Callable[..., Any] = partial(loop, **WITHOUT_WRAPPER)
 inlined: Callable[..., Any] = njit(**INSIDE_LOOPS, **WITHOUT_WRAPPER)
 
 
