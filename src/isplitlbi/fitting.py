@@ -101,7 +101,7 @@ class FitSettings:
             "link": self.link.name,
             "candidates": [[each.nu, each.kappa, each.delta] for each in self.candidates],
             "scheme": repr(self.scheme),
-            "terms": self.terms.names,
+            "terms": self.terms.as_dict(),
             "times": None if self.times is None else self.times.tolist(),
             "time": self.time,
             "n_folds": self.n_folds,

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from isplitlbi.data.comparisons import Comparisons
-from isplitlbi.data.layout import Layout, Slots
+from isplitlbi.data.layout import Slots
 from isplitlbi.data.splits import held_out_parts
 from isplitlbi.errors import InvalidSetting, PathFailed
 from isplitlbi.model.links import Link
@@ -158,7 +158,7 @@ class FollowPath:
                 votes, self.settings, runtime, keep=self.folder or True,
                 checkpoint=self._checkpoint(runtime), reporter=reporter,
             )  # fmt: skip
-        layout = Layout.of(votes, self.settings.terms.traits)
+        layout = self.settings.terms.layout(votes)
         (n_slots,) = runtime.total(float(layout.n_slots))
         kept = self._kept(n_slots)
         deviation, sparse = np.zeros((2, len(kept), layout.n_slots))

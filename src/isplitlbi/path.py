@@ -22,7 +22,7 @@ from isplitlbi.typing import Floats
 __all__ = ["Ending", "RegularizationPath"]
 
 FORMAT = "isplitlbi regularization path"
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 
 # Bytes of snapshots that are stored or sent; where there would be more, there are fewer times.
 MOST_SNAPSHOTS = 256e6
@@ -94,7 +94,7 @@ class RegularizationPath:
     @property
     def terms(self) -> Terms:
         """In which ways users may differ."""
-        return Terms.named(self.settings["terms"])
+        return Terms.from_dict(self.settings["terms"])
 
     def consensus_at(self, time: float) -> Consensus:
         """Return the consensus at any time of the path, linear between snapshots."""
@@ -141,6 +141,7 @@ class RegularizationPath:
             "settings": dict(self.settings),
             "n_items": self.vector.n_items,
             "traits": list(self.vector.traits),
+            "has_habits": self.vector.has_habits,
         }
         arrays = {name: getattr(self, name) for name in _ARRAYS}
         with written_whole(target) as unfinished, unfinished.open("wb") as stream:
@@ -167,7 +168,9 @@ class RegularizationPath:
                         f"{file}: format version {header['version']} cannot be read here; this "
                         f"release reads version {FORMAT_VERSION}. Fit the votes again."
                     )
-                vector = Vector(int(header["n_items"]), tuple(header["traits"]))
+                vector = Vector(
+                    int(header["n_items"]), tuple(header["traits"]), bool(header["has_habits"])
+                )
                 path = cls(
                     vector=vector,
                     slots=Slots.of(content["slot_start"], content["slot_coordinate"], vector),
@@ -202,7 +205,7 @@ class RegularizationPath:
             and self.consensus.shape == (n_times, self.vector.width)
             and self.slots.coordinate.min(initial=0) >= 0
             and np.all(self.slots.coordinate[self.slots.threshold] == self.vector.threshold)
-            and self.slots.coordinate.max(initial=0) < self.vector.width
+            and self.slots.coordinate.max(initial=0) < self.vector.own_width
             and self.terms.names
             and self.deviation.shape in ((n_times, n_slots), (0, n_slots))
             and self.sparse.shape == self.deviation.shape

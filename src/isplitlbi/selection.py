@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from isplitlbi import kernels
 from isplitlbi.data.comparisons import Comparisons
-from isplitlbi.data.layout import Layout, Sees
+from isplitlbi.data.layout import Sees
 from isplitlbi.model.links import Link
 from isplitlbi.model.metrics import decide, macro_f1, micro_f1, most_probable
 from isplitlbi.model.parameters import Parameters
@@ -183,14 +183,14 @@ def _scorer(
 
     Votes of one user on one pair, the same way round, are scored together.
     """
-    layout = Layout.of(votes, terms.traits, sees=Sees.SIDE)
-    problem = kernels.Problem.of(layout, delta=0.0)  # no bound has a say in a prediction
+    layout, answering = terms.layout(votes, sees=Sees.SIDE), terms.answering(link)
+    problem = kernels.Problem.of(layout, 0.0, terms)  # no bound has a say in a prediction
     total = float(np.stack(layout.edges.counts, axis=1).sum())
     by_threshold = rule == "threshold"
 
     def score(consensus: Floats, deviation: Floats, deviates: Mask, table: Floats) -> float:
         loss: float = loops.score(
-            link, problem, consensus, deviation, deviates, by_threshold, table
+            answering, problem, consensus, deviation, deviates, by_threshold, table
         )
         return loss / total if total else 0.0
 

@@ -247,7 +247,7 @@ def _votes_as_arrays(fitted: Fitted) -> dict[str, Any]:
 
 def _parameters_as_arrays(parameters: Parameters) -> dict[str, Any]:
     return {
-        "terms": list(parameters.terms.names),
+        "terms": parameters.terms.as_dict(),
         "vector": {"n_items": parameters.vector.n_items, "traits": list(parameters.vector.traits)},
         "slot_start": parameters.slots.start,
         "slot_coordinate": parameters.slots.coordinate,
@@ -337,9 +337,9 @@ def _votes_of(source: Path, votes_in: dict[str, Any] | None) -> tuple[Comparison
 
 def _parameters_of(source: Path) -> Parameters:
     arrays = read_arrays(source / "parameters.npz")
-    vector = Vector(arrays["vector"]["n_items"], tuple(arrays["vector"]["traits"]))
+    described, terms = arrays["vector"], Terms.from_dict(arrays["terms"])
+    vector = Vector(described["n_items"], tuple(described["traits"]), terms.has_habits)
     slots = Slots.of(arrays["slot_start"], arrays["slot_coordinate"], vector)
-    terms = Terms.named(arrays["terms"])
     return Parameters(vector, slots, arrays["consensus"], arrays["deviation"], terms)
 
 
@@ -353,7 +353,7 @@ def _fit_together(parameters: Parameters, votes: Comparisons | Parts, summary: S
         and parameters.deviation.shape == slots.shape
     )
     if fits and isinstance(votes, Comparisons):
-        layout = Layout.of(votes, parameters.terms.traits)
+        layout = parameters.terms.layout(votes)
         return np.array_equal(slots, layout.slots.coordinate)
     return bool(fits)
 

@@ -6,7 +6,9 @@ Conventions
 -----------
 trait      what a user has one number of, such as the tie threshold; in contrast to taste, of which
            there is a number for every item
-consensus  one vector: the scores of the items, then the traits, the threshold last
+habit      what an item adds to the threshold of its pairs; the consensus has it, users do not
+consensus  one vector: the scores of the items, then the traits, the threshold last of them, and
+           the habits of the items, where there are any
 slot       one parameter of one user: an item that the user has compared, or a trait. Slots lie user
            after user, a user's items in order, then the traits as in the consensus. An item that a
            user never compared has no slot: its deviation is exactly zero.
@@ -85,10 +87,16 @@ class Vector(NamedTuple):
 
     n_items: int
     traits: tuple[str, ...]  # in order, the threshold last
+    has_habits: bool = False
 
     @property
     def width(self) -> int:
         """The length of the vector."""
+        return self.own_width + (self.n_items if self.has_habits else 0)
+
+    @property
+    def own_width(self) -> int:
+        """The length of the part of which users may have numbers of their own."""
         return self.n_items + len(self.traits)
 
     @property
@@ -100,6 +108,11 @@ class Vector(NamedTuple):
     def threshold(self) -> int:
         """The place of the tie threshold."""
         return self.place(THRESHOLD)
+
+    @property
+    def habits(self) -> slice:
+        """The place of the items' tie habits; empty where there are none."""
+        return slice(self.own_width, self.width)
 
     def place(self, trait: str) -> int:
         """Return the place of a trait."""
@@ -116,11 +129,13 @@ class Slots(NamedTuple):
     coordinate: Integers  # (n_slots,) where a slot meets the consensus
     threshold: Places  # (n_users,) the slot of every user's threshold
     common_threshold: int  # where thresholds meet the consensus
+    first_habit: int  # where the habits of the items begin in the consensus; 0 if there are none
 
     @classmethod
     def of(cls, start: Places, coordinate: Integers, vector: Vector) -> Self:
         """Say where the thresholds are."""
-        return cls(start, coordinate, start[1:] - 1, vector.threshold)
+        first_habit = vector.own_width if vector.has_habits else 0
+        return cls(start, coordinate, start[1:] - 1, vector.threshold, first_habit)
 
     @property
     def n_users(self) -> int:
@@ -172,24 +187,49 @@ class Layout(NamedTuple):
     edges: Edges
 
     @classmethod
-    def of(cls, votes: Comparisons, traits: Sequence[Trait] = (), sees: Sees = Sees.PAIR) -> Layout:
+    def of(
+        cls,
+        votes: Comparisons,
+        traits: Sequence[Trait] = (),
+        sees: Sees = Sees.PAIR,
+        *,
+        has_habits: bool = False,
+    ) -> Layout:
         """Lay out votes, for the traits that enter the margin; found once and kept.
 
         Votes that are a part of others have the slots of the whole. They are collapsed by what the
-        traits see, or more finely where ``sees`` asks for it.
+        traits see, or more finely where ``sees`` asks for it. What is kept does not depend on what
+        a trait counts for, unless that belongs to the vote.
         """
         sees = max([sees, *(trait.sees for trait in traits)])
+        names = tuple(trait.name for trait in traits)
+        of_votes = tuple(trait for trait in traits if trait.sees == Sees.VOTE)
         known = _LAYOUTS.setdefault(votes, {})
-        key = (*traits, sees)
+        key = (names, of_votes, sees, has_habits)
         if key not in known:
-            known[key] = cls.made(votes, traits, sees)
+            vector = Vector(votes.n_items, (*names, THRESHOLD), has_habits)
+            known[key] = _lay_out(votes, vector, of_votes, sees)
         found: Layout = known[key]
-        return found
+        return found._with_columns(traits) if traits else found
 
     @classmethod
-    def made(cls, votes: Comparisons, traits: Sequence[Trait], sees: Sees = Sees.PAIR) -> Layout:
+    def made(cls, votes: Comparisons, traits: Sequence[Trait]) -> Layout:
         """Lay out votes and do not keep it, for traits that nobody asks for again."""
-        return _lay_out(votes, traits, max([sees, *(trait.sees for trait in traits)]))
+        sees = max([Sees.PAIR, *(trait.sees for trait in traits)])
+        vector = Vector(votes.n_items, (*(trait.name for trait in traits), THRESHOLD))
+        of_votes = tuple(trait for trait in traits if trait.sees == Sees.VOTE)
+        return _lay_out(votes, vector, of_votes, sees)._with_columns(traits)
+
+    def _with_columns(self, traits: Sequence[Trait]) -> Layout:
+        """Return the same with a column per trait, given those of traits that see the vote."""
+        edges, item = self.edges, self.slots.coordinate
+        shown = Shown(item[edges.first], item[edges.second])
+        of_votes = iter(edges.columns)
+        columns = np.empty((len(traits), len(edges.first)))
+        for row, trait in zip(columns, traits, strict=True):
+            row[:] = next(of_votes) if trait.sees == Sees.VOTE else trait.column(shown)
+        columns.setflags(write=False)
+        return self._replace(edges=edges._replace(columns=columns))
 
     @property
     def terms(self) -> tuple[str, ...]:
@@ -217,13 +257,23 @@ class Layout(NamedTuple):
         sums = np.bincount(self.edges.owner, values, self.n_users)
         return sums.astype(np.float64, copy=False)
 
-    def margins(self, total: Floats) -> tuple[Floats, Floats]:
+    def _trait_slots(self) -> Places:
+        """Return, for every column, the slots of its trait: they stand before the threshold."""
+        n_columns = len(self.edges.columns)
+        back = np.arange(n_columns, 0, -1)[:, None]
+        return self.slots.threshold[self.edges.owner] - back
+
+    def margins(self, total: Floats, habits: Floats | None = None) -> tuple[Floats, Floats]:
         """Return margin and threshold of every edge, given one number per slot."""
         edges = self.edges
         margin = total[edges.first] - total[edges.second]
         for column, slot in zip(edges.columns, self._trait_slots(), strict=True):
             margin += column * total[slot]
-        return margin, total[self.slots.threshold[edges.owner]]
+        threshold = total[self.slots.threshold[edges.owner]]
+        if habits is not None:
+            item = self.slots.coordinate
+            threshold = threshold + habits[item[edges.first]] + habits[item[edges.second]]
+        return margin, threshold
 
     def sum_of_squares(self, by_margin: Floats, by_threshold: Floats) -> Floats:
         """Return what second derivatives by margin and threshold mean for every slot by itself."""
@@ -236,12 +286,6 @@ class Layout(NamedTuple):
         for column, slot in zip(edges.columns, self._trait_slots(), strict=True):
             squares += np.bincount(slot, column**2 * by_margin, n_slots)
         return squares.astype(np.float64, copy=False)
-
-    def _trait_slots(self) -> Places:
-        """Return, for every column, the slots of its trait: they stand before the threshold."""
-        n_columns = len(self.edges.columns)
-        back = np.arange(n_columns, 0, -1)[:, None]
-        return self.slots.threshold[self.edges.owner] - back
 
 
 # What was found of votes, for as long as there are these votes.
@@ -367,15 +411,14 @@ def _counts_of(is_first: NDArray[np.bool_], said: Places, weight: Floats | None)
 # --- slots and edges -------------------------------------------------------------------------
 
 
-def _lay_out(votes: Comparisons, traits: Sequence[Trait], sees: Sees) -> Layout:
-    """Collapse votes to edges between slots."""
-    vector = Vector(votes.n_items, (*(trait.name for trait in traits), THRESHOLD))
-    stride = _power_of_2(vector.width)
+def _lay_out(votes: Comparisons, vector: Vector, of_votes: Sequence[Trait], sees: Sees) -> Layout:
+    """Collapse votes to edges between slots, with columns for what belongs to a vote alone."""
+    stride = _power_of_2(vector.own_width)
     if sees < Sees.VOTE:
         found = tally(votes, by_user=True, sees=sees)
-        columns = _columns(traits, Shown(found.first, found.second), len(found.first))
+        columns = np.empty((0, len(found.first)))
     else:
-        found, columns = _apart(votes, traits)
+        found, columns = _apart(votes, of_votes)
     of_user = found.user.astype(np.int64) * stride
     slots = _slots(votes, vector)
     first, second = _find(
@@ -391,7 +434,7 @@ def _slots(votes: Comparisons, vector: Vector) -> Slots:
         return _slots(votes.whole, vector)
     known = _LAYOUTS.setdefault(votes, {})
     if vector not in known:
-        stride = _power_of_2(vector.width)
+        stride = _power_of_2(vector.own_width)
         of_user = votes.user * np.int64(stride)
         keys = _slot_keys(
             vector, votes.n_users, stride, of_user + votes.left, of_user + votes.right
@@ -406,18 +449,11 @@ def _slots(votes: Comparisons, vector: Vector) -> Slots:
 def _apart(votes: Comparisons, traits: Sequence[Trait]) -> tuple[Tally, Floats]:
     """Count votes that are alike in every column, too; return these with the counts."""
     shown = Shown(votes.left, votes.right, votes, np.arange(len(votes)))
-    columns = _columns(traits, shown, len(votes))
+    columns = [trait.column(shown) for trait in traits]
     (user, first, second, *kept), counts = _counted_rows(
         (votes.user, votes.left, votes.right, *columns), 1 - votes.outcome, votes.weight
     )
     return Tally(user, first, second, *counts), np.array(kept).reshape(len(traits), -1)
-
-
-def _columns(traits: Sequence[Trait], shown: Shown, n_rows: int) -> Floats:
-    columns = np.empty((len(traits), n_rows))
-    for row, trait in zip(columns, traits, strict=True):
-        row[:] = trait.column(shown)
-    return columns
 
 
 def _power_of_2(least: int) -> int:
@@ -427,7 +463,7 @@ def _power_of_2(least: int) -> int:
 
 def _slot_keys(vector: Vector, n_users: int, stride: int, *keys: Places) -> Places:
     """Return the distinct keys in order, with those of everybody's traits."""
-    traits = range(vector.n_items, vector.width)
+    traits = range(vector.n_items, vector.own_width)
     size = n_users * stride
     if size <= TABLE_PER_VOTE * len(keys[0]):
         occurs = np.zeros(size, dtype=np.bool_)

@@ -16,6 +16,7 @@ import numpy as np
 
 from isplitlbi.data.layout import Edges, Layout, Slots
 from isplitlbi.errors import InvalidSetting
+from isplitlbi.model.terms import PAPER, Terms
 from isplitlbi.typing import Floats, Mask
 
 __all__ = [
@@ -51,18 +52,32 @@ class Problem(NamedTuple):
 
     The link is an argument of its own: numba recognises tuples of arrays quickly, but not with an
     object of ours among them.
+
+    A user's own coordinates are deviations in units of their terms, ``consensus + scale * own``. A
+    threshold with a bound is an exception: there the own coordinate is the threshold itself, so
+    that the bound is a box, and the consensus meets it only through the deviation.
     """
 
     slots: Slots
     edges: Edges
-    has_ties: Mask  # (n_users,) which users declared a tie
+    scales: Floats  # (n_terms,) how large the unit of each term is
+    precision: Floats  # (width,) of a prior on the consensus, around zero
+    common: Floats  # (width,) 1 for what the consensus has a number of, else 0
+    bounded: float  # 1 where thresholds have a bound, else 0
+    has_ties: Mask  # (n_users,) which users declared a tie, where thresholds have a bound
     delta: float  # smallest threshold
 
     @classmethod
-    def of(cls, layout: Layout, delta: float) -> Self:
-        """Take votes as they are laid out."""
-        has_ties = layout.sum_by_user(layout.edges.ties) > 0
-        return cls(layout.slots, layout.edges, has_ties, delta)
+    def of(cls, layout: Layout, delta: float, terms: Terms = PAPER) -> Self:
+        """Take votes as they are laid out for these terms."""
+        vector, scales = layout.vector, np.array(terms.scales)
+        bounded = terms.ties == "bounded"
+        has_ties = (layout.sum_by_user(layout.edges.ties) > 0) & bounded
+        precision, common = terms.precision(vector), terms.is_common(vector)
+        delta = delta if bounded else -np.inf
+        return cls(
+            layout.slots, layout.edges, scales, precision, common, float(bounded), has_ties, delta
+        )
 
 
 class Flow(NamedTuple):

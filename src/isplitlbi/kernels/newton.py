@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from isplitlbi.kernels import Anchor, Sums, System, Users
-from isplitlbi.model.links import Link
+from isplitlbi.model.answering import Answering
 from isplitlbi.typing import Floats
 
 __all__ = ["METHOD", "bound"]
@@ -45,7 +45,7 @@ ERROR_FLOOR = 1e-2  # added to the size of what an error is relative to
 
 
 def minimise(
-    link: Link,
+    link: Answering,
     work: Any,
     anchor: Anchor,
     enough: float,
@@ -128,7 +128,7 @@ def newton_direction(
     solution, direction, product = np.zeros(width), np.zeros(width), np.zeros(width)
     free = np.zeros(width)  # 1 for what may move
     if anchor.moves:
-        free[:] = 1.0
+        free[:] = work.common
         downhill = residual[at] / diagonal[at]
         if not is_free(consensus[at], downhill, work.delta):
             free[at] = 0.0
@@ -154,7 +154,7 @@ def newton_direction(
         along = curvature_product(
             work, users, anchor, system, preconditioned, direction, momentum, of_users
         )
-        product = (of_users + anchor.damping * direction) * free
+        product = (of_users + (anchor.damping + work.precision) * direction) * free
         along += np.sum(direction * product)
         length = size / along
         slope += length * size
@@ -163,7 +163,7 @@ def newton_direction(
 
 
 def evaluate(
-    link: Link,
+    link: Answering,
     work: Any,
     anchor: Anchor,
     consensus: Floats,
@@ -175,10 +175,10 @@ def evaluate(
     value: float = assemble(link, work, everybody(work), anchor, consensus, own, system, sums)
     gradient, diagonal = sums
     for k in range(len(consensus)):
-        moved = consensus[k] - anchor.consensus[k]
-        value += 0.5 * anchor.damping * moved * moved
-        gradient[k] += anchor.damping * moved
-        diagonal[k] += anchor.damping
+        moved, held = consensus[k] - anchor.consensus[k], work.precision[k]
+        value += 0.5 * (anchor.damping * moved * moved + held * consensus[k] * consensus[k])
+        gradient[k] += anchor.damping * moved + held * consensus[k]
+        diagonal[k] += anchor.damping + held
     return value
 
 

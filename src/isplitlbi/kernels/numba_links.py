@@ -34,8 +34,17 @@ from numba.extending import (
 )
 from numpy.polynomial import chebyshev
 
-from isplitlbi.model import links
-from isplitlbi.model.links import LINKS, Link, exp_minus, log_normal_cdf, log_one_plus, log_positive
+from isplitlbi.model import answering, links
+from isplitlbi.model.answering import NEVER, ForcedChoice, LogThreshold
+from isplitlbi.model.links import (
+    LINKS,
+    Link,
+    exp_minus,
+    exponential,
+    log_normal_cdf,
+    log_one_plus,
+    log_positive,
+)
 
 
 class _Announcer(event.Listener):
@@ -74,7 +83,8 @@ FOREIGN = "foreign link"  # one that is not of this package
 def _stamp() -> str:
     """Return a digest of all that is compiled: numba looks at the file of a function only."""
     digest = sha256()
-    for file in (Path(links.__file__), *sorted(Path(__file__).parent.glob("*.py"))):
+    modules = (links, answering)
+    for file in (*(Path(each.__file__) for each in modules), *sorted(Path(__file__).parent.glob("*.py"))):
         digest.update(file.read_bytes())
     return digest.hexdigest()
 
@@ -142,7 +152,33 @@ FORMULAS = (
     "tie",
     "outcomes",
     "vote_terms",
+    "log_scale_terms",
+    "forced_terms",
 )
+
+
+def _log_vote_terms(self, margin, level, first_wins, ties, second_wins):  # type: ignore[no-untyped-def]
+    return self.log_scale_terms(margin, level, first_wins, ties, second_wins)
+
+
+def _log_outcomes(self, margin, level):  # type: ignore[no-untyped-def]
+    return self.outcomes_of_link(margin, exponential(level))
+
+
+def _forced_vote_terms(self, margin, level, first_wins, ties, second_wins):  # type: ignore[no-untyped-def]
+    loss, by_margin, mm = self.forced_terms(margin, first_wins, second_wins)
+    return loss, by_margin, 0.0, mm, 0.0, 0.0
+
+
+def _forced_outcomes(self, margin, level):  # type: ignore[no-untyped-def]
+    return self.win(margin)[0], NEVER, self.win(-margin)[0]
+
+
+# What stands for the formulas of a link on another scale (see `model.answering`).
+ON_SCALE: dict[type[Any], dict[str, Any]] = {
+    LogThreshold: {"vote_terms": _log_vote_terms, "outcomes": _log_outcomes},
+    ForcedChoice: {"vote_terms": _forced_vote_terms, "outcomes": _forced_outcomes},
+}
 
 
 class LinkType(types.Opaque):
@@ -155,15 +191,19 @@ class LinkType(types.Opaque):
         super().__init__(name=name)
 
 
-_CLASSES: dict[str, type[Link]] = {}  # by the names of their types
+_FORMULAS: dict[str, dict[str, Any]] = {}  # by the names of their types, and by their own
 
 
 @cache  # numba asks at every call
-def _type_of_class(link_class: type[Link]) -> LinkType:
+def _type_of_class(link_class: type[Link], scale: type[Any] | None = None) -> LinkType:
     # Two classes of one name may be met in one process, as in a notebook.
     own = link_class in LINKS.values()
-    name = f"link {link_class.name}" if own else f"{FOREIGN} {len(_CLASSES)}"
-    _CLASSES[name] = link_class
+    name = f"link {link_class.name}" if own else f"{FOREIGN} {len(_FORMULAS)}"
+    if scale is not None:
+        name = f"{name}, {scale.__name__}"
+    of_class = {formula: getattr(link_class, formula) for formula in FORMULAS}
+    of_class["outcomes_of_link"] = link_class.outcomes
+    _FORMULAS[name] = of_class | ({} if scale is None else ON_SCALE[scale])
     return LinkType(name)
 
 
@@ -175,23 +215,47 @@ def _type_of_link(value: Link, _context: Any) -> LinkType:
     return _type_of_class(type(value))
 
 
+@typeof_impl.register(LogThreshold)
+@typeof_impl.register(ForcedChoice)
+def _type_on_scale(value: Any, _context: Any) -> LinkType:
+    return _type_of_class(type(value.link), type(value))
+
+
 @unbox(LinkType)
 def _unbox_link(_type: Any, _value: Any, context: Any) -> NativeValue:
     return NativeValue(context.context.get_dummy_value())
 
 
-def _teach(formula: str) -> None:
+def _teach(formula: str, like: Any) -> None:
     def implementation(link: Any, *_arguments: Any) -> Any:
-        return getattr(_CLASSES[link.name], formula)
+        return _FORMULAS[link.name][formula]
 
-    implementation.__signature__ = signature(getattr(Link, formula))  # type: ignore[attr-defined]
+    implementation.__signature__ = signature(like)  # type: ignore[attr-defined]
     # Not strict: a subclass may name its parameters as it likes.
     options: dict[str, Any] = {"strict": False, "jit_options": INSIDE_LOOPS}
     overload_method(LinkType, formula, **options)(implementation)
 
 
 for _formula in FORMULAS:
-    _teach(_formula)
+    _teach(_formula, getattr(Link, _formula))
+_teach("outcomes_of_link", Link.outcomes)
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def varies(_context, link):  # type: ignore[no-untyped-def]
+    """Tell, while compiling, whether votes of one user may have several thresholds."""
+    answer = LogThreshold.__name__ in link.name
+
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        return context.get_constant(types.boolean, answer)
+
+    return types.boolean(link), generate
+
+
+@njit(**INSIDE_LOOPS, **WITHOUT_WRAPPER)
+def level_of_vote(link, threshold, k, chunk):  # type: ignore[no-untyped-def]
+    """Return the threshold of a vote among those that are evaluated together."""
+    return chunk[k + np.uint64(10 * 128)] if varies(link) else threshold
 
 
 # --- functions -----------------------------------------------------------------------------
@@ -275,6 +339,18 @@ def _log_positive(x):
         n = _float_of((bits >> 52) + _BITS_OF_2_TO_52) - (_2_TO_52 + 1023.0)
         m = _float_of((bits & _FRACTION) + (1023 << 52))
         return n * _LOG_2 + log_one_plus(m - 1.0)
+
+    return implementation
+
+
+@overload(exponential, jit_options=INSIDE_LOOPS)
+def _exponential(x):
+    if not isinstance(x, types.Float):
+        raise TypingError("exponential is compiled for one number at a time")
+
+    def implementation(x):
+        small = exp_minus(abs(x))
+        return small + (1.0 / small - small) * (x > 0.0)
 
     return implementation
 

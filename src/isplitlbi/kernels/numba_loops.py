@@ -11,31 +11,38 @@ import numpy as np
 
 from isplitlbi.kernels import newton
 from isplitlbi.kernels.numba_links import inlined, inside, loop, part
-from isplitlbi.kernels.numba_votes import CHUNK, ONE, evaluate_votes, index, product_of_columns
+from isplitlbi.kernels.numba_votes import (
+    CHUNK,
+    ONE,
+    evaluate_votes,
+    index,
+    product_of_terms,
+    product_of_votes,
+)
 
 
 @loop
 def loss_and_gradient(link, problem, consensus, deviation, gradient):
-    slots, edges = problem.slots, problem.edges
-    n_columns = edges.columns.shape[0]
+    slots, edges, scales = problem.slots, problem.edges, problem.scales
+    n_columns, habit = edges.columns.shape[0], slots.first_habit
     total = 0.0
     gradient.consensus[:] = 0.0
     gradient.slots[:] = 0.0
     for user in range(len(slots.start) - 1):
         last = slots.threshold[user]
-        threshold = consensus[slots.common_threshold] + deviation[last]
         trait = last - n_columns
         for edge in range(edges.start[user], edges.start[user + 1]):
             i, j = edges.first[edge], edges.second[edge]
-            margin = (
-                consensus[slots.coordinate[i]]
-                + deviation[i]
-                - consensus[slots.coordinate[j]]
-                - deviation[j]
-            )
+            left, right = slots.coordinate[i], slots.coordinate[j]
+            margin = consensus[left] - consensus[right]
+            margin += scales[0] * deviation[i] - scales[0] * deviation[j]
             for k in range(n_columns):
-                own = consensus[slots.coordinate[trait + k]] + deviation[trait + k]
+                own = scales[1 + k] * deviation[trait + k]
+                own += consensus[slots.coordinate[trait + k]]
                 margin += edges.columns[k, edge] * own
+            threshold = consensus[slots.common_threshold] + scales[-1] * deviation[last]
+            if habit:
+                threshold += consensus[habit + left] + consensus[habit + right]
             loss, by_margin, by_threshold, _, _, _ = link.vote_terms(
                 margin,
                 threshold,
@@ -49,8 +56,15 @@ def loss_and_gradient(link, problem, consensus, deviation, gradient):
             for k in range(n_columns):
                 gradient.slots[trait + k] += edges.columns[k, edge] * by_margin
             gradient.slots[last] += by_threshold
+            if habit:
+                gradient.consensus[habit + left] += by_threshold
+                gradient.consensus[habit + right] += by_threshold
         for slot in range(slots.start[user], slots.start[user + 1]):
             gradient.consensus[slots.coordinate[slot]] += gradient.slots[slot]
+            gradient.slots[slot] *= scales[max(slot - trait + 1, 0)]
+    for k in range(len(consensus)):
+        gradient.consensus[k] += problem.precision[k] * consensus[k]
+        gradient.consensus[k] *= problem.common[k]
     return total
 
 
@@ -164,19 +178,23 @@ def score(link, problem, consensus, deviation, deviates, by_threshold, confusion
 @inlined
 def predicted_margin(problem, user, edge, consensus, deviation, deviates):
     """Return margin and threshold of one edge; a user who does not deviate has the consensus."""
-    slots, edges = problem.slots, problem.edges
+    slots, edges, scales = problem.slots, problem.edges, problem.scales
     i, j, last = index(edges.first[edge]), index(edges.second[edge]), index(slots.threshold[user])
-    margin = consensus[index(slots.coordinate[i])] - consensus[index(slots.coordinate[j])]
+    left, right = index(slots.coordinate[i]), index(slots.coordinate[j])
+    margin = consensus[left] - consensus[right]
     threshold = consensus[slots.common_threshold]
+    if slots.first_habit:
+        habit = index(slots.first_habit)
+        threshold += consensus[habit + left] + consensus[habit + right]
     if deviates:
-        margin += deviation[i] - deviation[j]
-        threshold += deviation[last]
+        margin += scales[0] * (deviation[i] - deviation[j])
+        threshold += scales[-1] * deviation[last]
     n_columns = index(edges.columns.shape[0])
     for c in range(n_columns):
         trait = last - n_columns + c
         own = consensus[index(slots.coordinate[trait])]
         if deviates:
-            own += deviation[trait]
+            own += scales[c + ONE] * deviation[trait]
         margin += edges.columns[c, edge] * own
     return margin, threshold
 
@@ -215,19 +233,28 @@ def assemble(link, problem, users, anchor, consensus, own, system, sums):
     diagonal[:] = 0.0
     most = most_slots(slots, begin, end)
     total, slope, bent = np.empty(most), np.empty(most), np.empty(most)
-    chunk = np.empty(10 * int(CHUNK))
+    chunk = np.empty(11 * int(CHUNK))
     common, n_columns = index(slots.common_threshold), index(problem.edges.columns.shape[0])
-    value = 0.0
+    value, scales, bounded = 0.0, problem.scales, problem.bounded
     for user in range(begin, end):
         first_slot, last = index(slots.start[user]), index(slots.threshold[user])
         at = last - first_slot
-        for k in range(at):
-            total[k] = consensus[index(slots.coordinate[first_slot + k])] + own[first_slot + k]
-        total[at] = own[last]
-        value += evaluate_votes(link, problem, user, total, system, slope, bent, chunk)
+        for k in range(at - n_columns):
+            slot = first_slot + k
+            total[k] = consensus[index(slots.coordinate[slot])] + scales[0] * own[slot]
+        for c in range(n_columns):
+            slot = last - n_columns + c
+            of_user = scales[c + ONE] * own[slot]
+            total[at - n_columns + c] = consensus[index(slots.coordinate[slot])] + of_user
+        total[at] = (1.0 - bounded) * consensus[common] + scales[-1] * own[last]
+        value += evaluate_votes(
+            link, problem, user, consensus, total, system, slope, bent, chunk, sums
+        )
 
-        # From here on, what the deviations themselves cost; a threshold's is from the consensus's.
-        own[last] -= consensus[common]
+        # From here on, what the deviations themselves cost; a bounded threshold's is from the
+        # consensus's.
+        threshold = own[last]
+        own[last] -= bounded * consensus[common]
         cost, norm = cost_of_deviations(anchor, first_slot, last, n_columns, own, system.pushed)
         value += cost
         factor, second = 1.0, 0.0
@@ -240,26 +267,30 @@ def assemble(link, problem, users, anchor, consensus, own, system, sums):
         system.bend[user, 1] = second
         start, stop = first_slot, last - n_columns
         for term in range(n_columns + index(2)):
-            hold = anchor.holds[term]
+            hold, scale = anchor.holds[term], scales[term]
             for slot in range(start, stop):
                 k, w = slot - first_slot, system.pushed[slot]
                 pull = (factor * w - anchor.dual[slot]) * per_step
                 pull += damping * (own[slot] - anchor.deviation[slot])
                 stiffness = hold * (damping + first - second * w * w)
-                system.residual[slot] = -(slope[k] + hold * pull)
-                system.inverse[slot] = 1.0 / (bent[k] + stiffness)
-                system.coupling[slot] = bent[k]
+                system.residual[slot] = -(scale * slope[k] + hold * pull)
+                system.inverse[slot] = 1.0 / (scale * scale * bent[k] + stiffness)
+                system.coupling[slot] = scale * bent[k]
             start, stop = stop, stop + ONE
         for k in range(at):
             coordinate = index(slots.coordinate[first_slot + k])
             gradient[coordinate] += slope[k]
             diagonal[coordinate] += bent[k]
-        # A threshold's own coordinate takes the votes; the consensus meets it through the pull.
-        own[last] = total[at]
-        gradient[common] += system.residual[last] + slope[at]
-        stiffness = anchor.holds[-1] * (damping + first - second * system.pushed[last] ** 2)
-        diagonal[common] += stiffness
-        system.coupling[last] = -stiffness
+        own[last] = threshold
+        if bounded == 0.0:
+            gradient[common] += slope[at]
+            diagonal[common] += bent[at]
+        else:
+            # Its own coordinate takes the votes; the consensus meets it through the pull.
+            gradient[common] += system.residual[last] + slope[at]
+            stiffness = anchor.holds[-1] * (damping + first - second * system.pushed[last] ** 2)
+            diagonal[common] += stiffness
+            system.coupling[last] = -stiffness
     return value
 
 
@@ -285,78 +316,72 @@ def eliminate_users(problem, users, own, system, eliminated):
 
 
 @inlined
-def next_direction(slots, first_slot, system, preconditioned, direction, momentum, total, bent):
+def next_direction(
+    problem, first_slot, at, system, preconditioned, direction, momentum, total, bent
+):
     """Take one user's next conjugate direction; fill its sum with that of the consensus."""
-    for k in range(index(len(total))):
-        slot = first_slot + k
-        coordinate = index(slots.coordinate[slot])
-        coupled = system.coupling[slot] * preconditioned[coordinate]
-        d = (system.residual[slot] - coupled) * system.inverse[slot]
-        d = d + momentum * system.direction[slot]
-        system.direction[slot] = d
-        total[k] = direction[coordinate] + d
-        bent[k] = 0.0
+    slots, scales = problem.slots, problem.scales
+    n_columns = index(problem.edges.columns.shape[0])
+    start, stop = index(0), at - n_columns
+    for term in range(n_columns + index(2)):
+        scale = scales[term]
+        for k in range(start, stop):
+            slot = first_slot + k
+            coordinate = index(slots.coordinate[slot])
+            coupled = system.coupling[slot] * preconditioned[coordinate]
+            d = (system.residual[slot] - coupled) * system.inverse[slot]
+            d = d + momentum * system.direction[slot]
+            system.direction[slot] = d
+            total[k] = direction[coordinate] + scale * d
+            bent[k] = 0.0
+        start, stop = stop, stop + ONE
+    # A bounded threshold stands by itself.
+    total[at] -= problem.bounded * direction[index(slots.common_threshold)]
 
 
 @loop
 def curvature_product(problem, users, anchor, system, preconditioned, direction, momentum, product):
     slots, edges, begin, end = problem.slots, problem.edges, users[0], users[1]
     product[:] = 0.0
-    n_columns = index(edges.columns.shape[0])
+    n_columns, scales, bounded = index(edges.columns.shape[0]), problem.scales, problem.bounded
     most = most_slots(slots, begin, end)
     total, bent = np.empty(most), np.empty(most)
-    mm, mt, tt = system.curvature[0], system.curvature[1], system.curvature[2]
     common, along_product = index(slots.common_threshold), 0.0
     for user in range(begin, end):
         first_slot, last = index(slots.start[user]), index(slots.threshold[user])
         at = last - first_slot
         next_direction(
-            slots, first_slot, system, preconditioned, direction, momentum, total[: at + ONE], bent
+            problem, first_slot, at, system, preconditioned, direction, momentum, total, bent
         )
-        threshold, by_thresholds = system.direction[last], 0.0
-        total[at] = threshold
-        for edge in range(index(edges.start[user]), index(edges.start[user + 1])):
-            i, j = index(edges.first[edge]) - first_slot, index(edges.second[edge]) - first_slot
-            margin = total[i] - total[j]
-            by_margin = mm[edge] * margin + mt[edge] * threshold
-            by_thresholds += mt[edge] * margin + tt[edge] * threshold
-            bent[i] += by_margin
-            bent[j] -= by_margin
-        if n_columns > 0:
-            by_thresholds += product_of_columns(
-                edges, user, first_slot, at, system.curvature, total, bent
-            )
+        if bounded != 0.0:
+            total[at] = system.direction[last]  # exactly
+        if n_columns == 0 and slots.first_habit == 0:
+            product_of_votes(edges, user, first_slot, at, system.curvature, total, bent)
+        else:
+            product_of_terms(problem, user, at, system.curvature, direction, total, bent, product)
         stiffness, push = anchor.damping + system.bend[user, 0], 0.0
-        held = anchor.holds[0] * stiffness
-        for k in range(at):
-            slot = first_slot + k
-            product[index(slots.coordinate[slot])] += bent[k]
-            d = system.direction[slot]
-            own_product = bent[k] + held * d
-            system.product[slot] = own_product
-            along_product += d * own_product
-        for c in range(n_columns):  # which may be held otherwise than scores
-            slot = last - n_columns + c
-            more = (anchor.holds[c + ONE] * stiffness - held) * system.direction[slot]
-            system.product[slot] += more
-            along_product += system.direction[slot] * more
         if system.bend[user, 1] != 0.0:  # out of the consensus
-            along = -system.pushed[last] * direction[common]
+            along = -bounded * system.pushed[last] * direction[common]
             for slot in range(first_slot, last + ONE):
                 along += system.pushed[slot] * system.direction[slot]
             push = system.bend[user, 1] * along
-            start, stop = first_slot, last - n_columns
-            for term in range(n_columns + ONE):
-                held = anchor.holds[term] * push
-                for slot in range(start, stop):
-                    system.product[slot] -= held * system.pushed[slot]
-                    along_product -= held * system.pushed[slot] * system.direction[slot]
-                start, stop = stop, stop + ONE
-        pull = stiffness * (threshold - direction[common]) - push * system.pushed[last]
+        start, stop = first_slot, last - n_columns
+        for term in range(n_columns + ONE):
+            scale = scales[term]
+            held, pushed = anchor.holds[term] * stiffness, anchor.holds[term] * push
+            for slot in range(start, stop):
+                k, d = slot - first_slot, system.direction[slot]
+                product[index(slots.coordinate[slot])] += bent[k]
+                own_product = scale * bent[k] + held * d - pushed * system.pushed[slot]
+                system.product[slot] = own_product
+                along_product += d * own_product
+            start, stop = stop, stop + ONE
+        threshold = system.direction[last]
+        pull = stiffness * (threshold - bounded * direction[common]) - push * system.pushed[last]
         pull *= anchor.holds[-1]
-        product[common] -= pull
+        product[common] += bent[at] if bounded == 0.0 else -pull
         if system.free[user]:
-            system.product[last] = by_thresholds + pull
+            system.product[last] = scales[-1] * bent[at] + pull
             along_product += threshold * system.product[last]
     return along_product
 

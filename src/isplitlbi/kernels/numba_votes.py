@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from isplitlbi.kernels.numba_links import inlined, part
+from isplitlbi.kernels.numba_links import inlined, level_of_vote, part, varies
 
 # Indices are unsigned: at every access numba would ask a signed one whether it is negative.
 index = np.uint64
@@ -17,11 +17,14 @@ CHUNK, LANES = index(128), index(4)
 
 @part
 def evaluate_chunk(link, threshold, size, chunk):
-    """Evaluate the losses of up to ``CHUNK`` votes; from columns 0 to 3 into 4 to 9."""
+    """Evaluate the losses of up to ``CHUNK`` votes; from columns 0 to 3 into 4 to 9.
+
+    Thresholds are in column 10 where votes of one user may have several, or else one number.
+    """
     for k in range(size):
         loss, by_margin, by_threshold, mm, mt, tt = link.vote_terms(
             chunk[k],
-            threshold,
+            level_of_vote(link, threshold, k, chunk),
             chunk[k + CHUNK],
             chunk[k + index(2) * CHUNK],
             chunk[k + index(3) * CHUNK],
@@ -35,13 +38,15 @@ def evaluate_chunk(link, threshold, size, chunk):
 
 
 @inlined
-def evaluate_votes(link, problem, user, total, system, slope, bent, chunk):
+def evaluate_votes(link, problem, user, consensus, total, system, slope, bent, chunk, sums):
     """Add up the first and second derivatives of one user's losses by slot; return the loss.
 
     ``total`` are the user's scores and traits in the margin, consensus and deviation together, and
-    the threshold last; ``slope`` and ``bent`` are filled.
+    the threshold last; ``slope`` and ``bent`` are filled. What habits of items get is added to
+    ``sums``.
     """
-    edges = problem.edges
+    edges, coordinate = problem.edges, problem.slots.coordinate
+    habit = index(problem.slots.first_habit)
     first_slot = index(problem.slots.start[user])
     n_columns = index(edges.columns.shape[0])
     at = index(problem.slots.threshold[user]) - first_slot
@@ -69,6 +74,15 @@ def evaluate_votes(link, problem, user, total, system, slope, bent, chunk):
             chunk[k + CHUNK] = 0.0
             chunk[k + index(2) * CHUNK] = 0.0
             chunk[k + index(3) * CHUNK] = 0.0
+        if varies(link):
+            for k in range(filled):
+                chunk[k + index(10) * CHUNK] = threshold
+            if habit > 0:
+                for k in range(size):
+                    edge = first_edge + k
+                    left, right = coordinate[edges.first[edge]], coordinate[edges.second[edge]]
+                    added = consensus[habit + index(left)] + consensus[habit + index(right)]
+                    chunk[k + index(10) * CHUNK] += added
         evaluate_chunk(link, threshold, filled, chunk)
         for k in range(size):
             edge = first_edge + k
@@ -89,24 +103,59 @@ def evaluate_votes(link, problem, user, total, system, slope, bent, chunk):
                 column = edges.columns[c, first_edge + k]
                 slope[trait + c] += column * chunk[k + index(5) * CHUNK]
                 bent[trait + c] += column * column * chunk[k + index(7) * CHUNK]
+        if habit > 0:
+            for k in range(size):
+                edge = first_edge + k
+                left = habit + index(coordinate[edges.first[edge]])
+                right = habit + index(coordinate[edges.second[edge]])
+                by_threshold, tt = chunk[k + index(6) * CHUNK], chunk[k + index(9) * CHUNK]
+                sums[0][left] += by_threshold
+                sums[0][right] += by_threshold
+                sums[1][left] += tt
+                sums[1][right] += tt
     return value
 
 
-@part
-def product_of_columns(edges, user, first_slot, at, curvature, total, bent):
-    """Add what traits in the margin add to the product of one user; return the threshold's part."""
-    n_columns = index(edges.columns.shape[0])
-    trait, threshold, by_threshold = at - n_columns, total[at], 0.0
+@inlined
+def product_of_votes(edges, user, first_slot, at, curvature, total, bent):
+    """Add the product of one user's curvature with a direction, where there is taste alone."""
+    mm, mt, tt = curvature[0], curvature[1], curvature[2]
+    threshold, by_thresholds = total[at], 0.0
     for edge in range(index(edges.start[user]), index(edges.start[user + 1])):
         i, j = index(edges.first[edge]) - first_slot, index(edges.second[edge]) - first_slot
-        of_traits = 0.0
+        margin = total[i] - total[j]
+        by_margin = mm[edge] * margin + mt[edge] * threshold
+        by_thresholds += mt[edge] * margin + tt[edge] * threshold
+        bent[i] += by_margin
+        bent[j] -= by_margin
+    bent[at] = by_thresholds
+
+
+@part
+def product_of_terms(problem, user, at, curvature, direction, total, bent, product):
+    """Do the same with traits in the margin and habits in the threshold."""
+    edges, coordinate = problem.edges, problem.slots.coordinate
+    first_slot, habit = index(problem.slots.start[user]), index(problem.slots.first_habit)
+    n_columns = index(edges.columns.shape[0])
+    trait, by_thresholds = at - n_columns, 0.0
+    for edge in range(index(edges.start[user]), index(edges.start[user + 1])):
+        first, second = index(edges.first[edge]), index(edges.second[edge])
+        i, j = first - first_slot, second - first_slot
+        margin, threshold = total[i] - total[j], total[at]
         for c in range(n_columns):
-            of_traits += edges.columns[c, edge] * total[trait + c]
-        mm, mt = curvature[0, edge], curvature[1, edge]
-        by_margin = mm * (total[i] - total[j] + of_traits) + mt * threshold
+            margin += edges.columns[c, edge] * total[trait + c]
+        left, right = habit + index(coordinate[first]), habit + index(coordinate[second])
+        if habit > 0:
+            threshold += direction[left] + direction[right]
+        mm, mt, tt = curvature[0, edge], curvature[1, edge], curvature[2, edge]
+        by_margin = mm * margin + mt * threshold
+        by_threshold = mt * margin + tt * threshold
+        bent[i] += by_margin
+        bent[j] -= by_margin
         for c in range(n_columns):
             bent[trait + c] += edges.columns[c, edge] * by_margin
-        bent[i] += mm * of_traits
-        bent[j] -= mm * of_traits
-        by_threshold += mt * of_traits
-    return by_threshold
+        by_thresholds += by_threshold
+        if habit > 0:
+            product[left] += by_threshold
+            product[right] += by_threshold
+    bent[at] = by_thresholds

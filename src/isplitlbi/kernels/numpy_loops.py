@@ -25,7 +25,7 @@ from isplitlbi.kernels import (
     newton,
 )
 from isplitlbi.model import metrics
-from isplitlbi.model.links import Link
+from isplitlbi.model.answering import Answering
 from isplitlbi.typing import Floats, Mask, Places
 
 
@@ -42,6 +42,7 @@ class _Block:
         self.sizes = np.diff(slots.start[begin : end + 1])
         self.thresholds = slots.threshold[begin:end] - self.first_slot
         self.coordinate = slots.coordinate[self.part]
+        self.first_habit = slots.first_habit
         self.first = edges.first[self.edges] - self.first_slot
         self.second = edges.second[self.edges] - self.first_slot
         self.columns = edges.columns[:, self.edges]
@@ -57,6 +58,30 @@ class _Block:
         """Return the margin of every edge."""
         margin = total[self.first] - total[self.second]
         return np.asarray(margin + np.sum(self.columns * total[self.traits], axis=0))
+
+    def level(self, total: Floats, consensus: Floats) -> Floats:
+        """Return the threshold of every edge: the user's own, and what the items add."""
+        level = total[self.threshold]
+        for habit in self.habits:
+            level = level + consensus[habit]
+        return np.asarray(level)
+
+    @property
+    def habits(self) -> list[Integers]:
+        """Where the habits of the first and of the second item lie, if there are any."""
+        if not self.first_habit:
+            return []
+        return [self.first_habit + self.coordinate[each] for each in (self.first, self.second)]
+
+    def own_to_total(self, problem: Problem) -> Floats:
+        """Return what an own coordinate counts for."""
+        return self.by_term(problem.scales)
+
+    def consensus_to_total(self, problem: Problem) -> Floats:
+        """Return whether the consensus counts beside it, which a bounded threshold does not let."""
+        counts = np.ones(self.n_slots)
+        counts[self.thresholds] = 1.0 - problem.bounded
+        return counts
 
     def scatter(self, by_margin: Floats, by_threshold: Floats) -> Floats:
         """Return what a number per margin and per threshold means for every slot."""
@@ -80,37 +105,45 @@ class _Block:
             of_slots += np.bincount(trait, column * column * by_margin, self.n_slots)
         return np.asarray(of_slots)
 
-    def held(self, anchor: Anchor) -> Floats:
-        """Return how strongly every slot is held."""
-        held = np.full(self.n_slots, anchor.holds[0])
-        for back, hold in enumerate(anchor.holds[:0:-1]):  # the threshold, and before it the traits
-            held[self.thresholds - back] = hold
-        return held
+    def by_term(self, values: Floats) -> Floats:
+        """Return, for every slot, the number of its term."""
+        spread = np.full(self.n_slots, values[0])
+        for back, value in enumerate(values[:0:-1]):  # the threshold, and before it the traits
+            spread[self.thresholds - back] = value
+        return spread
 
     def sum_by_user(self, values: Floats) -> Floats:
         """Add up numbers per slot."""
         return np.asarray(np.add.reduceat(values, self.start))
 
 
-def margins(
-    slots: Slots, edges: Edges, consensus: Floats, deviation: Floats
-) -> tuple[Floats, Floats]:
+def margins(problem: Problem, consensus: Floats, deviation: Floats) -> tuple[Floats, Floats]:
     """Return the margin and the threshold of every edge."""
-    block = _Block(slots, edges, (0, slots.n_users))
-    own = consensus[slots.coordinate] + deviation
-    return block.margin(own), own[block.threshold]
+    slots = problem.slots
+    block = _Block(slots, problem.edges, (0, slots.n_users))
+    own = consensus[slots.coordinate] + block.own_to_total(problem) * deviation
+    return block.margin(own), block.level(own, consensus)
 
 
 def loss_and_gradient(
-    link: Link, problem: Problem, consensus: Floats, deviation: Floats, gradient: Gradient
+    link: Answering, problem: Problem, consensus: Floats, deviation: Floats, gradient: Gradient
 ) -> float:
-    """Fill the gradient of the loss (Eq. 6, the sum over votes); return the loss."""
+    """Fill the gradient of the loss (Eq. 6, the sum over votes, and the prior on the consensus).
+
+    Returns
+    -------
+    the loss of the votes
+    """
     slots, edges = problem.slots, problem.edges
     block = _Block(slots, edges, (0, slots.n_users))
-    margin, threshold = margins(slots, edges, consensus, deviation)
+    margin, threshold = margins(problem, consensus, deviation)
     loss, by_margin, by_threshold, *_ = link.vote_terms(margin, threshold, *edges.counts)
-    gradient.slots[:] = block.scatter(by_margin, by_threshold)
-    gradient.consensus[:] = np.bincount(slots.coordinate, gradient.slots, len(consensus))
+    of_slots = block.scatter(by_margin, by_threshold)
+    gradient.slots[:] = block.own_to_total(problem) * of_slots
+    of_consensus = np.bincount(slots.coordinate, of_slots, len(consensus))
+    for habit in block.habits:
+        of_consensus += np.bincount(habit, by_threshold, len(consensus))
+    gradient.consensus[:] = (of_consensus + problem.precision * consensus) * problem.common
     return float(np.sum(loss))
 
 
@@ -126,7 +159,7 @@ def shrink_groups(slots: Slots, dual: Floats, kappa: float, sparse: Floats) -> F
 
 
 def explicit_step(
-    link: Link,
+    link: Answering,
     problem: Problem,
     flow: Flow,
     gradient: Gradient,
@@ -170,7 +203,7 @@ def project_thresholds(
 
 
 def threshold_curvature(
-    link: Link,
+    link: Answering,
     problem: Problem,
     consensus: Floats,
     deviation: Floats,
@@ -194,7 +227,7 @@ def threshold_curvature(
 
 
 def score(
-    link: Link,
+    link: Answering,
     problem: Problem,
     consensus: Floats,
     deviation: Floats,
@@ -207,10 +240,10 @@ def score(
     The first item of an edge is the one on the left. Users who do not deviate vote like the
     consensus. Predicted is a tie within the threshold, or else the most probable outcome.
     """
-    slots, edges = problem.slots, problem.edges
-    own = deviation * np.repeat(deviates, np.diff(slots.start))
-    margin, threshold = margins(slots, edges, consensus, own)
-    log_probabilities = link.log_probabilities(margin, threshold)
+    edges = problem.edges
+    own = deviation * np.repeat(deviates, np.diff(problem.slots.start))
+    margin, threshold = margins(problem, consensus, own)
+    log_probabilities = np.stack(np.broadcast_arrays(*link.outcomes(margin, threshold)), axis=-1)
     predicted = (
         metrics.decide(margin, threshold)
         if by_threshold
@@ -230,7 +263,7 @@ def score(
 
 
 def assemble(
-    link: Link,
+    link: Answering,
     problem: Problem,
     users: Users,
     anchor: Anchor,
@@ -248,21 +281,22 @@ def assemble(
     """
     block = _Block(problem.slots, problem.edges, users)
     part, thresholds = block.part, block.thresholds
-    total = consensus[block.coordinate] + own[part]
-    total[thresholds] = own[part][thresholds]
-    terms = link.vote_terms(block.margin(total), total[block.threshold], *block.counts)
+    counts, scale = block.consensus_to_total(problem), block.own_to_total(problem)
+    total = counts * consensus[block.coordinate] + scale * own[part]
+    level = block.level(total, consensus)
+    terms = link.vote_terms(block.margin(total), level, *block.counts)
     loss, by_margin, by_threshold, mm, _, tt = terms
     system.curvature[:, block.edges] = terms[3:]
     of_loss = block.scatter(by_margin, by_threshold)
     bend_of_loss = block.scatter_squares(mm, tt)
 
     deviation = own[part].copy()
-    deviation[thresholds] -= consensus[problem.slots.common_threshold]
+    deviation[thresholds] -= problem.bounded * consensus[problem.slots.common_threshold]
     moved = deviation - anchor.deviation[part]
     step, nu, kappa, damping = anchor.step, anchor.nu, anchor.kappa, anchor.damping
     a = kappa * step / nu
     w = anchor.dual[part] + (step / nu) * deviation
-    held = block.held(anchor)
+    held = block.by_term(anchor.holds)
     system.pushed[part] = w
     norm = np.sqrt(block.sum_by_user(w * w))
     out, safe = norm > 1.0, np.maximum(norm, 1.0)
@@ -277,16 +311,19 @@ def assemble(
     stiffness = damping + np.repeat(bend[:, 0], block.sizes)
     stiffness = held * (stiffness - np.repeat(bend[:, 1], block.sizes) * w * w)
 
-    system.residual[part] = -(of_loss + pull)
-    system.inverse[part] = 1.0 / (bend_of_loss + stiffness)
-    # A threshold's own coordinate takes the votes; the consensus threshold meets them only
+    system.residual[part] = -(scale * of_loss + pull)
+    system.inverse[part] = 1.0 / (scale * scale * bend_of_loss + stiffness)
+    # A bounded threshold's own coordinate takes the votes; the consensus threshold meets them only
     # through the deviation.
-    of_loss[thresholds] = -pull[thresholds]
-    bend_of_loss[thresholds] = stiffness[thresholds]
-    system.coupling[part] = bend_of_loss
-    system.coupling[part][thresholds] *= -1.0
+    apart = 1.0 - counts
+    system.coupling[part] = counts * scale * bend_of_loss - apart * stiffness
+    of_loss, bend_of_loss = counts * of_loss - apart * pull, counts * bend_of_loss
+    bend_of_loss += apart * stiffness
     sums[0][:] = np.bincount(block.coordinate, of_loss, len(consensus))
     sums[1][:] = np.bincount(block.coordinate, bend_of_loss, len(consensus))
+    for habit in block.habits:
+        sums[0][:] += np.bincount(habit, by_threshold, len(consensus))
+        sums[1][:] += np.bincount(habit, tt, len(consensus))
     value = np.sum(loss) + 0.5 * damping * np.sum(held * moved * moved)
     return float(value + 0.5 * np.sum(held * deviation * deviation) / nu - np.sum(relief))
 
@@ -341,23 +378,26 @@ def curvature_product(
     left = system.residual[part] - system.coupling[part] * preconditioned[block.coordinate]
     d = left * system.inverse[part] + momentum * system.direction[part]
     system.direction[part] = d
-    total = direction[block.coordinate] + d
-    total[thresholds] = d[thresholds]
+    counts, scale = block.consensus_to_total(problem), block.own_to_total(problem)
+    total = counts * direction[block.coordinate] + scale * d
     mm, mt, tt = system.curvature[:, block.edges]
-    margin, threshold = block.margin(total), total[block.threshold]
-    of_loss = block.scatter(mm * margin + mt * threshold, mt * margin + tt * threshold)
+    margin, threshold = block.margin(total), block.level(total, direction)
+    by_threshold = mt * margin + tt * threshold
+    of_loss = block.scatter(mm * margin + mt * threshold, by_threshold)
     deviation = d.copy()
-    deviation[thresholds] -= direction[problem.slots.common_threshold]
+    deviation[thresholds] -= problem.bounded * direction[problem.slots.common_threshold]
     w, bend = system.pushed[part], system.bend[slice(*users)]
     along = block.sum_by_user(w * deviation)
     pull = (anchor.damping + np.repeat(bend[:, 0], block.sizes)) * deviation
     pull -= np.repeat(bend[:, 1] * along, block.sizes) * w
-    pull *= block.held(anchor)
-    own_product = of_loss + pull
+    pull *= block.by_term(anchor.holds)
+    own_product = scale * of_loss + pull
     own_product[thresholds] *= system.free[slice(*users)]
     system.product[part] = own_product
-    of_loss[thresholds] = -pull[thresholds]
+    of_loss = counts * of_loss - (1.0 - counts) * pull
     product[:] = np.bincount(block.coordinate, of_loss, len(product))
+    for habit in block.habits:
+        product += np.bincount(habit, by_threshold, len(product))
     return float(d @ own_product)
 
 

@@ -60,7 +60,7 @@ def decompose(
 
 def _information(votes: Comparisons, parameters: Parameters, link: Link) -> Floats:
     """Return the Fisher information on every slot, if users voted like the consensus."""
-    layout = Layout.of(votes, parameters.terms.traits)
+    layout = parameters.terms.layout(votes)
     margin, threshold = layout.margins(parameters.consensus[layout.slots.coordinate])
     probability = np.exp(link.log_probabilities(margin, threshold))
     square = link.gradient(margin, threshold) ** 2

@@ -35,7 +35,9 @@ __all__ = [
     "Logistic",
     "Probit",
     "Uniform",
+    "Real",
     "exp_minus",
+    "exponential",
     "link_named",
     "log_normal_cdf",
     "log_one_plus",
@@ -119,6 +121,44 @@ class Link(ABC):
             -(first_wins * bend_f + ties * tie_mm + second_wins * bend_s),
             first_wins * bend_f - ties * tie_mt - second_wins * bend_s,
             -(first_wins * bend_f + ties * tie_tt + second_wins * bend_s),
+        )
+
+    def log_scale_terms(
+        self, margin: Real, log_threshold: Real, first_wins: Real, ties: Real, second_wins: Real
+    ) -> tuple[Real, Real, Real, Real, Real, Real]:
+        """Return the same by the margin and the logarithm of the threshold.
+
+        The loss is not convex in that logarithm, so that the second derivatives are expected ones:
+        what so many votes would give on average, which is never negative.
+        """
+        threshold = exponential(log_threshold)
+        log_f, slope_f, _ = self.win(margin - threshold)
+        log_s, slope_s, _ = self.win(-margin - threshold)
+        log_t, tie_m, tie_t, _, _, _ = self.tie(margin, threshold)
+        n_votes = first_wins + ties + second_wins
+        of_first = n_votes * np.exp(log_f) * slope_f * slope_f
+        of_second = n_votes * np.exp(log_s) * slope_s * slope_s
+        of_tie = n_votes * np.exp(log_t)
+        tie_l = threshold * tie_t
+        return (
+            -(first_wins * log_f + ties * log_t + second_wins * log_s),
+            -(first_wins * slope_f + ties * tie_m - second_wins * slope_s),
+            threshold * (first_wins * slope_f + second_wins * slope_s) - ties * tie_l,
+            of_first + of_second + of_tie * tie_m * tie_m,
+            threshold * (of_second - of_first) + of_tie * tie_m * tie_l,
+            threshold * threshold * (of_first + of_second) + of_tie * tie_l * tie_l,
+        )
+
+    def forced_terms(
+        self, margin: Real, first_wins: Real, second_wins: Real
+    ) -> tuple[Real, Real, Real]:
+        """Return the loss of votes that cannot be ties, and its two derivatives by the margin."""
+        log_f, slope_f, bend_f = self.win(margin)
+        log_s, slope_s, bend_s = self.win(-margin)
+        return (
+            -(first_wins * log_f + second_wins * log_s),
+            second_wins * slope_s - first_wins * slope_f,
+            -(first_wins * bend_f + second_wins * bend_s),
         )
 
     def outcomes(self, margin: Real, threshold: Real) -> tuple[Real, Real, Real]:
@@ -251,6 +291,40 @@ class Logistic(Link):
             bend_a + bend_b + 2.0 * ties * by_gap / gap,
         )
 
+    def log_scale_terms(
+        self, margin: Real, log_threshold: Real, first_wins: Real, ties: Real, second_wins: Real
+    ) -> tuple[Real, Real, Real, Real, Real, Real]:
+        """Return the same by the logarithm of the threshold, with expected second derivatives.
+
+        Expected are n F(t - m) F(t + m) (1 - exp(-2 t)) ties, so that one product gives them all.
+        """
+        threshold = exponential(log_threshold)
+        a, b = margin - threshold, -margin - threshold
+        small_a, small_b = exp_minus(np.abs(a)), exp_minus(np.abs(b))
+        lost_a = (small_a + (1.0 - small_a) * (a < 0.0)) / (1.0 + small_a)  # F(-a)
+        lost_b = (small_b + (1.0 - small_b) * (b < 0.0)) / (1.0 + small_b)
+        gap = 1.0 - exp_minus(2.0 * threshold)
+        by_gap = 2.0 * (1.0 - gap) / gap
+        by_a = ties - (first_wins + ties) * lost_a
+        by_b = ties - (second_wins + ties) * lost_b
+        within = (first_wins + ties + second_wins) * lost_a * lost_b
+        bend_a, bend_b = within * (1.0 - lost_a), within * (1.0 - lost_b)
+        loss = (
+            (first_wins + ties) * log_one_plus(small_a)
+            + (second_wins + ties) * log_one_plus(small_b)
+            - first_wins * np.minimum(a, 0.0)
+            - second_wins * np.minimum(b, 0.0)
+            + ties * (np.maximum(a, 0.0) + np.maximum(b, 0.0) - log_positive(gap))
+        )
+        return (
+            loss,
+            by_a - by_b,
+            -threshold * (by_a + by_b + ties * by_gap),
+            bend_a + bend_b,
+            threshold * (bend_b - bend_a),
+            threshold * threshold * (bend_a + bend_b + 2.0 * within * by_gap),
+        )
+
 
 class Probit(Link):
     """Thurstone-Mosteller with a tie threshold: standard normal noise."""
@@ -335,6 +409,11 @@ def link_named(link: str | Link) -> Link:
 def exp_minus(x: Real) -> Real:
     """Return exp(-x) for x >= 0."""
     return np.exp(-x)
+
+
+def exponential(x: Real) -> Real:
+    """Return exp(x)."""
+    return np.exp(x)
 
 
 def log_one_plus(x: Real) -> Real:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from isplitlbi.data.comparisons import Comparisons
-from isplitlbi.data.layout import Layout, Shown, Slots, Vector
-from isplitlbi.model.terms import PAPER, Terms
+from isplitlbi.data.layout import THRESHOLD, Layout, Shown, Slots, Vector
+from isplitlbi.model.terms import PAPER, Sharpness, Terms
 from isplitlbi.typing import Floats, Indices, Mask
 
 __all__ = ["Consensus", "Parameters"]
@@ -16,10 +16,14 @@ __all__ = ["Consensus", "Parameters"]
 
 @dataclass(frozen=True)
 class Consensus:
-    """What everybody has in common, by name."""
+    """What everybody has in common, or what one user has instead, by name.
+
+    Thresholds are told as they are, on whatever scale the terms add up; without ties they are zero.
+    """
 
     vector: Vector
     values: Floats  # (vector.width,)
+    terms: Terms = PAPER
 
     @property
     def scores(self) -> Floats:
@@ -28,20 +32,41 @@ class Consensus:
 
     @property
     def threshold(self) -> float:
-        """The tie threshold."""
-        return float(self.values[self.vector.threshold])
+        """The tie threshold of two items without a habit of their own."""
+        return float(_as_threshold(self.values[self.vector.threshold], self.terms))
+
+    @property
+    def habits(self) -> Floats:
+        """By which factor every item changes the threshold of its pairs."""
+        if not self.vector.has_habits:
+            return np.ones(self.vector.n_items)
+        return np.exp(self.values[self.vector.habits])
 
     def trait(self, name: str) -> float:
         """Return a trait."""
+        if name == THRESHOLD:
+            return self.threshold
         return float(self.values[self.vector.place(name)])
+
+    def margin_and_threshold(
+        self, left: Indices, right: Indices, shown: Shown | None = None
+    ) -> tuple[Floats, Floats]:
+        """Return the margin and the threshold of pairs of items, as they were shown."""
+        shown = shown or Shown(left, right)
+        margin = self.scores[left] - self.scores[right]
+        for trait in self.terms.traits:
+            if trait.consensus_variance > 0.0:
+                margin = margin + trait.column(shown) * self.trait(trait.name)
+        habits = self.habits
+        return np.asarray(margin), self.threshold * habits[left] * habits[right]
 
 
 @dataclass(frozen=True)
 class Parameters:
     """Scores, thresholds and other traits of the consensus and of every user (Eq. 5).
 
-    ``consensus`` holds one number per place of the vector, ``deviation`` one per slot. User -1
-    stands for somebody unknown, who has the consensus.
+    ``consensus`` holds one number per place of the vector, ``deviation`` one per slot, in units of
+    its term. User -1 stands for somebody unknown, who has the consensus.
     """
 
     vector: Vector
@@ -59,7 +84,7 @@ class Parameters:
     @property
     def common(self) -> Consensus:
         """The consensus, by name."""
-        return Consensus(self.vector, self.consensus)
+        return Consensus(self.vector, self.consensus, self.terms)
 
     @property
     def n_items(self) -> int:
@@ -67,12 +92,16 @@ class Parameters:
         return self.vector.n_items
 
     def of_user(self, user: int) -> Consensus:
-        """Return all that a user has instead of the consensus."""
+        """Return all that a user has instead of the consensus; the scores tell the sharpness."""
         own = self.consensus.copy()
         if user >= 0:
             begin, end = self.slots.start[user : user + 2]
-            own[self.slots.coordinate[begin:end]] += self.deviation[begin:end]
-        return Consensus(self.vector, own)
+            coordinate = self.slots.coordinate[begin:end]
+            own[coordinate] += self._unit_of(coordinate) * self.deviation[begin:end]
+            reference = self.terms.reference
+            if reference is not None:
+                own[self.vector.scores] += own[self.vector.place(Sharpness.name)] * reference
+        return Consensus(self.vector, own, self.terms)
 
     def scores_of(self, user: int) -> Floats:
         """Return a user's score for every item: the consensus where the user never compared it."""
@@ -85,8 +114,10 @@ class Parameters:
     def all_of(self, trait: str) -> Floats:
         """Return a trait, such as the threshold, of every user."""
         place = self.vector.place(trait)
-        back = self.vector.threshold - place  # a user's slots end as the vector does
-        return np.asarray(self.consensus[place] + self.deviation[self.slots.threshold - back])
+        back = self.vector.threshold - place  # a user's slots end as the traits do
+        own = self._unit_of(place) * self.deviation[self.slots.threshold - back]
+        values = np.asarray(self.consensus[place] + own)
+        return _as_threshold(values, self.terms) if trait == THRESHOLD else values
 
     def compared_by(self, user: int) -> Mask:
         """Say which items a user has compared at least once."""
@@ -97,26 +128,39 @@ class Parameters:
         return compared[self.vector.scores]
 
     def margin_and_threshold(
-        self, user: Indices, left: Indices, right: Indices
+        self, user: Indices, left: Indices, right: Indices, shown: Shown | None = None
     ) -> tuple[Floats, Floats]:
-        """Return the margin and the threshold of any (user, left item, right item)."""
+        """Return the margin and the threshold of any (user, left item, right item).
+
+        What belongs to a vote besides its items is in ``shown``; without, both sides are alike.
+        """
+        shown = shown or Shown(left, right)
 
         def own(where: Indices) -> Floats:
-            return np.asarray(self.consensus[where] + self._deviation_at(user, where))
+            deviation = self._unit_of(where) * self._deviation_at(user, where)
+            return np.asarray(self.consensus[where] + deviation)
 
         def own_trait(name: str) -> Floats:
             return own(np.full(len(user), self.vector.place(name)))
 
         margin = own(left) - own(right)
         for trait in self.terms.traits:
-            margin += trait.column(Shown(left, right)) * own_trait(trait.name)
-        return margin, own(np.full(len(user), self.vector.threshold))
+            margin += trait.column(shown) * own_trait(trait.name)
+        threshold = _as_threshold(own_trait(THRESHOLD), self.terms)
+        habits = self.common.habits
+        return margin, threshold * habits[left] * habits[right]
 
     def distance_to_consensus(self) -> Floats:
         """Return the Euclidean norm of every user's score deviations (paper, Sec. 3.1)."""
-        is_score = self.slots.coordinate < self.n_items
-        square = np.where(is_score, self.deviation, 0.0) ** 2
-        return np.sqrt(np.add.reduceat(square, self.slots.start[:-1]))
+        slots = self.slots
+        is_score = slots.coordinate < self.n_items
+        off = np.where(is_score, self.deviation, 0.0) * self.terms.scales[0]
+        reference = self.terms.reference
+        if reference is not None:  # another sharpness is another distance, too
+            item = np.where(is_score, slots.coordinate, 0)
+            by_sharpness = self.all_of(Sharpness.name)[slots.owner] * reference[item]
+            off += np.where(is_score, by_sharpness, 0.0)
+        return np.sqrt(np.add.reduceat(off**2, slots.start[:-1]))
 
     def table(self) -> Floats:
         """Return the deviations as a table of users and all places of the vector."""
@@ -124,9 +168,22 @@ class Parameters:
         table[self.slots.owner, self.slots.coordinate] = self.deviation
         return table
 
+    def _unit_of(self, coordinate: Indices | int) -> Floats:
+        """Return how large a unit is of what lies at some places of the vector."""
+        scales = np.array(self.terms.scales)
+        place = np.asarray(coordinate) - self.n_items + 1
+        return np.asarray(scales[np.maximum(place, 0)])
+
     def _deviation_at(self, user: Indices, coordinate: Indices) -> Floats:
         width = self.vector.width
         known = self.slots.keys(width)
         wanted = np.asarray(user, dtype=np.int64) * width + coordinate
         place = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
         return np.where(known[place] == wanted, self.deviation[place], 0.0)
+
+
+def _as_threshold(value: Floats, terms: Terms) -> Floats:
+    """Return thresholds as they are, from the scale that terms add up on."""
+    if terms.ties == "bounded":
+        return value
+    return np.exp(value) if terms.has_ties else np.zeros_like(value)

@@ -68,7 +68,7 @@ def follow(
         Told at every requested time.
     """
     runtime = runtime or Local(votes)
-    layout, times = Layout.of(votes, settings.terms.traits), settings.times
+    layout, times = settings.terms.layout(votes), settings.times
     walk = _Walk(layout, settings, runtime, initial)
     snapshots = _Snapshots((len(times), layout.vector.width), layout.n_slots, keep)
     resumed = None if checkpoint is None else checkpoint.restore()
@@ -115,8 +115,7 @@ class _Walk:
             state = initial.copy()
         self.resume(state)
         self.ending = Ending.COMPLETE
-        scheme = settings.scheme
-        self._stepper = scheme.prepare(layout, settings.link, settings.dynamics, runtime)
+        self._stepper = settings.scheme.prepare(layout, settings, runtime)
         self._runtime = runtime
         self._layout, self._settings = layout, settings
 

@@ -57,13 +57,11 @@ class Explicit:
         """Return settings for paths that only score held-out votes: the same."""
         return self
 
-    def prepare(
-        self, layout: Layout, link: Link, dynamics: Dynamics, runtime: Runtime
-    ) -> _ExplicitStepper:
+    def prepare(self, layout: Layout, settings: PathSettings, runtime: Runtime) -> _ExplicitStepper:
         """Return a stepper for these votes."""
         if not runtime.is_alone:
             raise InvalidSetting("on a cluster only the implicit solver is practical.")
-        return _ExplicitStepper(self, layout, link, dynamics, runtime)
+        return _ExplicitStepper(self, layout, settings, runtime)
 
     def pack(self, memory: None) -> tuple[dict[str, Any], dict[str, Floats]]:
         """Return nothing: an explicit step remembers nothing."""
@@ -75,10 +73,11 @@ class Explicit:
 
 class _ExplicitStepper:
     def __init__(
-        self, scheme: Explicit, layout: Layout, link: Link, dynamics: Dynamics, runtime: Runtime
+        self, scheme: Explicit, layout: Layout, settings: PathSettings, runtime: Runtime
     ) -> None:
-        self.scheme, self.dynamics, self.loops = scheme, dynamics, runtime.loops
-        self.link, self.problem = link, Problem.of(layout, dynamics.delta)
+        self.scheme, self.dynamics, self.loops = scheme, settings.dynamics, runtime.loops
+        self.link = settings.terms.answering(settings.link)
+        self.problem = Problem.of(layout, settings.dynamics.delta, settings.terms)
         decided = layout.edges.first_wins + layout.edges.second_wins
         self.decided_spread = _curvature_bound(layout, decided)
         self.tie_spread = _curvature_bound(layout, layout.edges.ties)

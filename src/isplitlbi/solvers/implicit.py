@@ -23,10 +23,9 @@ from isplitlbi.data.layout import Layout
 from isplitlbi.errors import InvalidSetting
 from isplitlbi.kernels import Anchor, Flow, Rates, Users
 from isplitlbi.kernels.numpy_loops import within_box
-from isplitlbi.model.links import Link
 from isplitlbi.runtime.base import Runtime
 from isplitlbi.solvers.newton import Solver
-from isplitlbi.solvers.settings import Dynamics
+from isplitlbi.solvers.settings import PathSettings
 from isplitlbi.solvers.state import State
 from isplitlbi.typing import Floats
 
@@ -70,11 +69,9 @@ class Implicit:
         """
         return replace(self, tol=max(self.tol, min(ROUGHNESS * self.tol, 0.1)))
 
-    def prepare(
-        self, layout: Layout, link: Link, dynamics: Dynamics, runtime: Runtime
-    ) -> _ImplicitStepper:
+    def prepare(self, layout: Layout, settings: PathSettings, runtime: Runtime) -> _ImplicitStepper:
         """Return a stepper for these votes."""
-        return _ImplicitStepper(self, layout, link, dynamics, runtime)
+        return _ImplicitStepper(self, layout, settings, runtime)
 
     def pack(self, memory: Memory | None) -> tuple[dict[str, Any], dict[str, Floats]]:
         """Return what a checkpoint must hold of the last steps."""
@@ -109,12 +106,14 @@ class Memory:
 
 class _ImplicitStepper:
     def __init__(
-        self, scheme: Implicit, layout: Layout, link: Link, dynamics: Dynamics, runtime: Runtime
+        self, scheme: Implicit, layout: Layout, settings: PathSettings, runtime: Runtime
     ) -> None:
-        self.scheme, self.dynamics, self.loops = scheme, dynamics, runtime.loops
+        self.scheme, self.dynamics, self.loops = scheme, settings.dynamics, runtime.loops
         self.slots, self.threshold_at = layout.slots, layout.vector.threshold
         self.holds = np.ones(len(layout.terms))
-        self.solver = Solver(layout, link, dynamics.delta, runtime)
+        self.solver = Solver(
+            layout, settings.link, settings.dynamics.delta, runtime, settings.terms
+        )
         self.evaluations = self.conjugate_steps = 0
 
     # --- one step in time ------------------------------------------------------------------
@@ -166,12 +165,15 @@ class _ImplicitStepper:
         deviation = self._extrapolate(
             state.deviation, memory.rates.deviation, step, memory.rates.deviation_bend, bent
         )
-        at, delta = self.threshold_at, self.dynamics.delta
+        problem = self.solver.problem
+        if not problem.bounded:
+            return consensus, deviation
+        at, delta = self.threshold_at, problem.delta
         consensus[at] = max(consensus[at], delta)
         own = within_box(
             deviation[self.slots.threshold] + consensus[at],
             state.deviation[self.slots.threshold] + state.consensus[at],
-            self.solver.problem.has_ties,
+            problem.has_ties,
             delta,
         )
         deviation[self.slots.threshold] = own - consensus[at]

@@ -27,7 +27,7 @@ from isplitlbi.data.layout import (
 from isplitlbi.kernels import Anchor
 from isplitlbi.model.links import Link
 from isplitlbi.model.parameters import Consensus, Parameters
-from isplitlbi.model.terms import PAPER, Terms, Threshold, Trait
+from isplitlbi.model.terms import PAPER, START, Taste, Terms, Threshold, Trait
 from isplitlbi.runtime.base import Runtime
 from isplitlbi.runtime.local import Local
 from isplitlbi.solvers.implicit import NEWTON_ACCURACY
@@ -76,9 +76,9 @@ def fit_before_entries(
 
     This is where the path rests before the first entry: deviations under a ridge of variance nu.
     """
-    layout = Layout.of(votes, terms.traits)
+    layout = terms.layout(votes)
     start = terms.start(layout.vector, dynamics.delta)
-    solver = Solver(layout, link, dynamics.delta, runtime or Local(votes))
+    solver = Solver(layout, link, dynamics.delta, runtime or Local(votes), terms)
     anchor = Anchor.ridge(
         start, layout.n_slots, dynamics.nu, _holds(layout), damping=WEAK_HOLD, moves=True
     )
@@ -181,7 +181,7 @@ def _fit_pooled(
     """Fit the only user, beside a consensus of no opinion; the threshold is hardly held."""
     vector = pooled.vector
     nothing = np.zeros(vector.width)
-    nothing[vector.threshold] = max(Threshold.start, delta)
+    nothing[vector.threshold] = max(START, delta)
     anchor = Anchor.ridge(nothing, vector.width, variance, _holds(pooled, {THRESHOLD: HARDLY_HELD}))
     guess = np.zeros(vector.width) if start is None else start.values - nothing
     _, fitted, *_ = Solver(pooled, link, delta, runtime).solve(
@@ -245,8 +245,8 @@ def fit_numbers(
     A prior of that variance holds them around the given slope, no side, and the threshold of the
     consensus. Every machine fits the users it holds.
     """
-    traits = (_Slope(consensus.scores), _Side())
-    layout = Layout.made(votes, traits)
+    terms = Terms((Taste(), _Slope(consensus.scores), _Side(), Threshold()))
+    layout = Layout.made(votes, terms.traits)
     vector = layout.vector
     centre = np.zeros(vector.width)
     centre[vector.scores] = consensus.scores
@@ -254,9 +254,9 @@ def fit_numbers(
     centre[vector.threshold] = max(consensus.threshold, delta)
     held = {TASTE: HELD_FAST} | {name: HELD_FAST for name in NUMBERS if name not in free}
     anchor = Anchor.ridge(centre, layout.n_slots, variance, _holds(layout, held))
-    solver = Solver(layout, link, delta, _alone(votes, runtime or Local(votes)))
+    solver = Solver(layout, link, delta, _alone(votes, runtime or Local(votes)), terms)
     _, deviation, *_ = solver.solve(anchor, ACCURACY, centre.copy(), np.zeros(layout.n_slots))
-    fitted = Parameters(vector, layout.slots, centre, deviation)
+    fitted = Parameters(vector, layout.slots, centre, deviation, terms)
     # What is held fast moves by hardly anything; it is to move by nothing.
     numbers = [
         fitted.all_of(name) if name in free else np.full(votes.n_users, fitted.common.trait(name))

@@ -9,7 +9,9 @@ import numpy as np
 from isplitlbi.data.layout import Layout, Slots
 from isplitlbi.kernels import Anchor, Problem, Sums, System, Users, newton
 from isplitlbi.kernels.numpy_loops import is_free
+from isplitlbi.model.answering import Answering
 from isplitlbi.model.links import Link
+from isplitlbi.model.terms import PAPER, Terms
 from isplitlbi.runtime.base import Runtime
 from isplitlbi.runtime.blocks import Blocks
 from isplitlbi.typing import Floats
@@ -20,8 +22,15 @@ __all__ = ["Solver"]
 class Solver:
     """Minimises problems of one layout, in one piece where all users are in one block."""
 
-    def __init__(self, layout: Layout, link: Link, delta: float, runtime: Runtime) -> None:
-        self.link, self.problem = link, Problem.of(layout, delta)
+    def __init__(
+        self,
+        layout: Layout,
+        link: Link,
+        delta: float,
+        runtime: Runtime,
+        terms: Terms = PAPER,
+    ) -> None:
+        self.link, self.problem = terms.answering(link), Problem.of(layout, delta, terms)
         self.blocks = Blocks(layout, runtime)
         self.loops: Any = runtime.loops
         self.system = System.room(layout)
@@ -38,15 +47,15 @@ class Solver:
     ) -> tuple[Floats, Floats, int, int]:
         """Minimise (see `kernels.newton.minimise`), from a guess of consensus and deviations.
 
-        Within, users' thresholds are coordinates themselves, so that their bounds are boxes.
+        Within, thresholds with a bound are coordinates themselves, so that the bounds are boxes.
         """
-        slots, delta = self.problem.slots, self.problem.delta
+        slots, delta, bounded = self.problem.slots, self.problem.delta, self.problem.bounded
         at, own = slots.common_threshold, deviation
-        own[slots.threshold] = np.maximum(own[slots.threshold] + consensus[at], delta)
+        own[slots.threshold] = np.maximum(own[slots.threshold] + bounded * consensus[at], delta)
         consensus, own, n_evaluations, n_conjugate_steps = self._minimise(
             self.link, self._work, anchor, enough, consensus, own, self.system
         )
-        own[slots.threshold] -= consensus[at]
+        own[slots.threshold] -= bounded * consensus[at]
         return consensus, own, n_evaluations, n_conjugate_steps
 
     def relative(
@@ -76,13 +85,23 @@ class Work(NamedTuple):
         return self.problem.slots
 
     @property
+    def precision(self) -> Floats:
+        """Of the prior on the consensus."""
+        return self.problem.precision
+
+    @property
+    def common(self) -> Floats:
+        """1 for what the consensus has a number of."""
+        return self.problem.common
+
+    @property
     def delta(self) -> float:
         """Smallest threshold."""
         return self.problem.delta
 
 
 def assemble(
-    link: Link,
+    link: Answering,
     work: Work,
     _everybody: Users,
     anchor: Anchor,

@@ -80,7 +80,7 @@ class Scheme(Protocol):
     def rough(self) -> Scheme:
         """Return settings for paths that only score held-out votes."""
 
-    def prepare(self, layout: Layout, link: Link, dynamics: Dynamics, runtime: Runtime) -> Stepper:
+    def prepare(self, layout: Layout, settings: PathSettings, runtime: Runtime) -> Stepper:
         """Return a stepper for these votes."""
 
     def pack(self, memory: Any) -> tuple[dict[str, Any], dict[str, Floats]]:
@@ -121,7 +121,7 @@ class PathSettings:
         """Return all of it but the times, in plain values."""
         return {
             "link": self.link.name,
-            "terms": list(self.terms.names),
+            "terms": self.terms.as_dict(),
             "scheme": type(self.scheme).__name__.lower(),
             **asdict(self.dynamics),
             **asdict(self.scheme),  # type: ignore[call-overload]

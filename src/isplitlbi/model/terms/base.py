@@ -17,14 +17,15 @@ class Term(ABC):
     A term is frozen and can be hashed: votes are laid out once for the same terms.
     """
 
-    name: ClassVar[str]
+    name: str
     sees: ClassVar[Sees] = Sees.PAIR  # what it looks at in a vote
-    start: ClassVar[float] = 0.0  # of the consensus, at the beginning of a path
-    is_bounded: ClassVar[bool] = False  # whether it is never below delta
 
 
 class Trait(Term):
     """A term of one number per user that enters the margin."""
+
+    # What the number of the consensus is around zero, by its prior; zero where there is none.
+    consensus_variance: ClassVar[float] = float("inf")
 
     @abstractmethod
     def column(self, shown: Shown) -> Floats:

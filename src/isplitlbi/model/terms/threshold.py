@@ -11,8 +11,6 @@ __all__ = ["Threshold"]
 
 @dataclass(frozen=True)
 class Threshold(Term):
-    """The one term that enters the threshold, and all of it: never below delta."""
+    """The one term of users that enters the threshold."""
 
     name = "threshold"
-    start = 1.0  # the paper's
-    is_bounded = True
