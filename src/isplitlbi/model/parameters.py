@@ -91,6 +91,11 @@ class Parameters:
         """Number of items."""
         return self.vector.n_items
 
+    @property
+    def units(self) -> Floats:
+        """How large the unit of every slot is."""
+        return self._unit_of(self.slots.coordinate)
+
     def of_user(self, user: int) -> Consensus:
         """Return all that a user has instead of the consensus; the scores tell the sharpness."""
         own = self.consensus.copy()

@@ -71,10 +71,12 @@ def fit_before_entries(
     runtime: Runtime | None = None,
     tol: float = 1e-4,
     terms: Terms = PAPER,
+    guess: Parameters | None = None,
 ) -> Parameters:
     """Fit consensus and deviations with every user still in the consensus (Gamma = 0).
 
-    This is where the path rests before the first entry: deviations under a ridge of variance nu.
+    This is where the path rests before the first entry: deviations under a ridge of variance nu. A
+    guess makes it faster.
     """
     layout = terms.layout(votes)
     start = terms.start(layout.vector, dynamics.delta)
@@ -82,9 +84,9 @@ def fit_before_entries(
     anchor = Anchor.ridge(
         start, layout.n_slots, dynamics.nu, _holds(layout), damping=WEAK_HOLD, moves=True
     )
-    consensus, deviation, *_ = solver.solve(
-        anchor, NEWTON_ACCURACY * tol, start.copy(), np.zeros(layout.n_slots)
-    )
+    first = start.copy() if guess is None else guess.consensus.copy()
+    own = np.zeros(layout.n_slots) if guess is None else guess.deviation.copy()
+    consensus, deviation, *_ = solver.solve(anchor, NEWTON_ACCURACY * tol, first, own)
     return Parameters(layout.vector, layout.slots, consensus, deviation, terms)
 
 
