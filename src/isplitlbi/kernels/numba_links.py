@@ -40,10 +40,10 @@ from isplitlbi.model.links import (
     LINKS,
     Link,
     exp_minus,
-    exponential,
     log_normal_cdf,
     log_one_plus,
     log_positive,
+    threshold_of,
 )
 
 
@@ -162,7 +162,7 @@ def _log_vote_terms(self, margin, level, first_wins, ties, second_wins):  # type
 
 
 def _log_outcomes(self, margin, level):  # type: ignore[no-untyped-def]
-    return self.outcomes_of_link(margin, exponential(level))
+    return self.outcomes_of_link(margin, threshold_of(level))
 
 
 def _forced_vote_terms(self, margin, level, first_wins, ties, second_wins):  # type: ignore[no-untyped-def]
@@ -343,12 +343,13 @@ def _log_positive(x):
     return implementation
 
 
-@overload(exponential, jit_options=INSIDE_LOOPS)
-def _exponential(x):
+@overload(threshold_of, jit_options=INSIDE_LOOPS)
+def _threshold_of(x):
     if not isinstance(x, types.Float):
-        raise TypingError("exponential is compiled for one number at a time")
+        raise TypingError("threshold_of is compiled for one number at a time")
 
     def implementation(x):
+        x = min(max(x, links.LOWEST_LOG), links.HIGHEST_LOG)
         small = exp_minus(abs(x))
         return small + (1.0 / small - small) * (x > 0.0)
 

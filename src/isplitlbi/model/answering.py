@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
-from isplitlbi.model.links import Link, Real, exponential
+from isplitlbi.model.links import Link, Real, threshold_of
 
 __all__ = ["NEVER", "Answering", "ForcedChoice", "LogThreshold"]
 
@@ -42,7 +42,7 @@ class LogThreshold:
 
     def outcomes(self, margin: Real, level: Real) -> tuple[Real, Real, Real]:
         """Return the log-probabilities of first wins, tie, second wins."""
-        return self.link.outcomes(margin, exponential(level))
+        return self.link.outcomes(margin, threshold_of(level))
 
 
 @dataclass(frozen=True)

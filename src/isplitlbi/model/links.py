@@ -37,12 +37,16 @@ __all__ = [
     "Uniform",
     "Real",
     "exp_minus",
-    "exponential",
     "link_named",
     "log_normal_cdf",
     "log_one_plus",
     "log_positive",
+    "threshold_of",
 ]
+
+# Between which logarithms of thresholds there is a difference: ties are as good as impossible at
+# the one end and certain at the other.
+LOWEST_LOG, HIGHEST_LOG = -30.0, 20.0
 
 # Links are evaluated on arrays by NumPy and on scalars by numba.
 Real = Any
@@ -131,7 +135,7 @@ class Link(ABC):
         The loss is not convex in that logarithm, so that the second derivatives are expected ones:
         what so many votes would give on average, which is never negative.
         """
-        threshold = exponential(log_threshold)
+        threshold = threshold_of(log_threshold)
         log_f, slope_f, _ = self.win(margin - threshold)
         log_s, slope_s, _ = self.win(-margin - threshold)
         log_t, tie_m, tie_t, _, _, _ = self.tie(margin, threshold)
@@ -298,12 +302,12 @@ class Logistic(Link):
 
         Expected are n F(t - m) F(t + m) (1 - exp(-2 t)) ties, so that one product gives them all.
         """
-        threshold = exponential(log_threshold)
+        threshold = threshold_of(log_threshold)
         a, b = margin - threshold, -margin - threshold
         small_a, small_b = exp_minus(np.abs(a)), exp_minus(np.abs(b))
         lost_a = (small_a + (1.0 - small_a) * (a < 0.0)) / (1.0 + small_a)  # F(-a)
         lost_b = (small_b + (1.0 - small_b) * (b < 0.0)) / (1.0 + small_b)
-        gap = 1.0 - exp_minus(2.0 * threshold)
+        gap = np.maximum(1.0 - exp_minus(2.0 * threshold), np.minimum(threshold, 0.5))
         by_gap = 2.0 * (1.0 - gap) / gap
         by_a = ties - (first_wins + ties) * lost_a
         by_b = ties - (second_wins + ties) * lost_b
@@ -411,9 +415,9 @@ def exp_minus(x: Real) -> Real:
     return np.exp(-x)
 
 
-def exponential(x: Real) -> Real:
-    """Return exp(x)."""
-    return np.exp(x)
+def threshold_of(log_threshold: Real) -> Real:
+    """Return exp(x), within what the formulas can tell apart."""
+    return np.exp(np.minimum(np.maximum(log_threshold, LOWEST_LOG), HIGHEST_LOG))
 
 
 def log_one_plus(x: Real) -> Real:

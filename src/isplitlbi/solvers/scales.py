@@ -28,6 +28,7 @@ REFERENCES = (0, 2)  # the rounds whose consensus becomes the reference of the s
 FIRST_VARIANCES = {"taste": 0.3, "sharpness": 0.2, "side": 0.1, "threshold": 0.3}
 OTHER_VARIANCE = 0.05
 SMALLEST, LARGEST = 1e-5, 1e2  # variances
+POWER = 1.0
 MOST_CHANGE = 8.0  # of a variance, in one round
 SMALLEST_SHARE = 1e-3  # of numbers that the votes determine
 # Cubes of the numbers of parameters, summed over the users who are looked at.
@@ -70,7 +71,8 @@ def estimate_sizes(
             break
         curvature = Curvature.of(votes, link, fitted)
         variances = _corrected(fitted, curvature, nu, sample, variances, runtime)
-        of_scores, of_habits = _of_consensus(fitted, curvature, nu, runtime)
+        new_scores, of_habits = _of_consensus(fitted, curvature, nu, runtime)
+        if number <= REFERENCES[-1]: of_scores = new_scores
         if number in REFERENCES:
             terms = terms.referring(fitted.common.scores.copy())
     return Sizes(terms, float(nu), fitted)
@@ -116,7 +118,7 @@ def _corrected(
         amount += np.bincount(term, minlength=n_terms)
     squares, unknown, amount = runtime.total(squares, unknown, amount)
     known = np.maximum(amount - unknown / nu, SMALLEST_SHARE * amount + 1e-9)
-    change = np.clip(squares / known / nu, 1.0 / MOST_CHANGE, MOST_CHANGE)
+    change = np.clip((squares / known / nu) ** POWER, 1.0 / MOST_CHANGE, MOST_CHANGE)
     return np.where(variances > 0.0, np.clip(variances * change, SMALLEST, LARGEST), 0.0)
 
 
