@@ -31,6 +31,7 @@ __all__ = [
     "Features",
     "Squares",
     "Units",
+    "differences_of",
     "feature_names",
     "find_columns",
     "numbers_of",
@@ -148,6 +149,12 @@ def numbers_of(column: pl.Series, name: str, source: str) -> Floats:
             f"{LARGEST:g}", "Correct it or remove the row",
         )  # fmt: skip
     return found
+
+
+def differences_of(series: Mapping[str, pl.Series], feature: FeatureColumns, source: str) -> Floats:
+    """Return left minus right of one feature."""
+    numbers = [numbers_of(series[role], name, source) for role, name in feature.roles.items()]
+    return numbers[0] - numbers[1] if len(numbers) == 2 else numbers[0]
 
 
 # --- what votes have -------------------------------------------------------------------------
@@ -313,9 +320,3 @@ class Features:
     def subset(self, rows: Places) -> Self:
         """Return those of some votes, in the same units."""
         return replace(self, differences=self.differences[rows])
-
-
-def differences_of(series: Mapping[str, pl.Series], feature: FeatureColumns, source: str) -> Floats:
-    """Return left minus right of one feature."""
-    numbers = [numbers_of(series[role], name, source) for role, name in feature.roles.items()]
-    return numbers[0] - numbers[1] if len(numbers) == 2 else numbers[0]
