@@ -20,7 +20,7 @@ from isplitlbi.model.links import Logistic
 from isplitlbi.output.tables import users_table
 from isplitlbi.solvers import Explicit
 from isplitlbi.storage import load_model, save_model
-from votes import random_votes
+from votes import assert_same, random_votes
 
 VOTES = simulate(n_users=8, n_items=5, votes_per_user=(20, 30), random_state=3).votes
 TIMES = np.geomspace(0.05, 1.5, 10)
@@ -243,6 +243,17 @@ def test_groups_come_back_with_their_names(tmp_path):
     votes = random_votes(2, group_size=3)
     save_model(fitted(votes, time=0.7), tmp_path / "model")
     np.testing.assert_array_equal(load_model(tmp_path / "model").votes().groups, votes.groups)
+
+
+def test_features_come_back_with_their_units(tmp_path):
+    votes = random_votes(2, features=("length", "price"), weighted=True)
+    model = fitted(votes, time=0.7)
+    save_model(model, tmp_path / "model")
+    loaded = load_model(tmp_path / "model")
+    assert_same(loaded.votes(), votes)
+    assert loaded.votes().features.names == votes.features.names == loaded.summary_.units.names
+    assert loaded.summary_.fingerprint == model.summary_.fingerprint
+    assert_same_model(loaded, model)
 
 
 # --- a model whose votes are in parts -------------------------------------------------------

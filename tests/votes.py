@@ -11,7 +11,15 @@ from isplitlbi.data.layout import Layout
 
 
 def random_votes(
-    rng, n_users=5, n_items=4, n_votes=60, tie_share=0.2, *, weighted=False, group_size=None
+    rng,
+    n_users=5,
+    n_items=4,
+    n_votes=60,
+    tie_share=0.2,
+    *,
+    weighted=False,
+    group_size=None,
+    features=(),
 ):
     """Draw votes without structure; users and items may be missing when there are few votes."""
     rng = np.random.default_rng(rng)
@@ -22,7 +30,8 @@ def random_votes(
     weight = rng.lognormal(size=n_votes) if weighted else None
     group = rng.permutation(n_votes) // group_size if group_size else None
     names = [f"u{k}" for k in user], [f"i{k}" for k in left], [f"i{k}" for k in right]
-    return Comparisons.from_arrays(*names, outcome, weight, group)
+    numbers = {name: rng.normal(size=n_votes) * 10.0**k for k, name in enumerate(features)}
+    return Comparisons.from_arrays(*names, outcome, weight, group, features=numbers or None)
 
 
 # Few users, items and weights, so that votes repeat; weights whose sums depend on their order.
@@ -70,13 +79,24 @@ def rebuilt(votes, order=None, swapped=False):
     right = np.where(swapped, votes.items[votes.left], votes.items[votes.right])
     outcome = np.where(swapped, -votes.outcome, votes.outcome)
     columns = (votes.users[votes.user], left, right, outcome, votes.weight, votes.group)
-    return Comparisons.from_arrays(*(None if c is None else c[order] for c in columns))
+    features = None
+    if votes.features is not None:
+        sign = -1 if swapped else 1
+        numbers = zip(votes.features.names, votes.features.columns, strict=True)
+        features = {name: sign * column[order] for name, column in numbers}
+    return Comparisons.from_arrays(
+        *(None if c is None else c[order] for c in columns), features=features
+    )
 
 
 def arrays_of(votes):
     """Return every array of the votes by name, slots and edges included."""
     named = {field.name: getattr(votes, field.name) for field in fields(votes)}
     del named["whole"]
+    if (features := named.pop("features")) is not None:
+        named |= {
+            f"features.{field.name}": getattr(features, field.name) for field in fields(features)
+        }
     layout = Layout.of(votes)
     arrays = {"slots": layout.slots, "edges": layout.edges}
     return named | {
@@ -90,6 +110,7 @@ def arrays_of(votes):
 def assert_same(one, other):
     """Assert that two sets of votes are equal to the last bit, dtypes included."""
     here, there = arrays_of(one), arrays_of(other)
+    assert here.keys() == there.keys()
     for name, array in here.items():
         if array is None or there[name] is None:
             assert array is there[name], name

@@ -26,6 +26,7 @@ from sklearn.utils.validation import check_is_fitted
 import isplitlbi
 from isplitlbi.abnormal import Abnormality
 from isplitlbi.data.comparisons import Comparisons
+from isplitlbi.data.features import Features, Units
 from isplitlbi.data.layout import Layout, Slots, Vector
 from isplitlbi.data.readers import OPTIONS, Parts
 from isplitlbi.data.summary import Summary
@@ -235,6 +236,8 @@ def _votes_as_arrays(fitted: Fitted) -> dict[str, Any]:
     """Return the votes as plain arrays; ids, which may be of any length, as texts."""
     summary, votes = fitted.summary, fitted.votes
     arrays: dict[str, Any] = {name: getattr(summary, name).tolist() for name in _IDS}
+    if summary.units is not None:
+        arrays |= {"features": list(summary.units.names), "scale": summary.units.scale}
     if isinstance(votes, Parts):
         return arrays | {name: getattr(summary, name) for name in _COUNTS}
     for name in (*_COLUMNS, *_OPTIONAL):
@@ -242,6 +245,8 @@ def _votes_as_arrays(fitted: Fitted) -> dict[str, Any]:
             arrays[name] = getattr(votes, name)
     if votes.groups is not None:
         arrays["groups"] = votes.groups.tolist()
+    if votes.features is not None:
+        arrays["differences"] = votes.features.differences
     return arrays
 
 
@@ -323,7 +328,12 @@ def _votes_of(source: Path, votes_in: dict[str, Any] | None) -> tuple[Comparison
     for name in {*_IDS, "groups"} & arrays.keys():
         ids = arrays[name]
         arrays[name] = np.array(ids, dtype=object if isinstance(ids[0], str) else np.int64)
+    units = None
+    if "features" in arrays:
+        units = Units(tuple(arrays.pop("features")), arrays.pop("scale"))
     if votes_in is None:
+        if units is not None:
+            arrays["features"] = Features(units.names, arrays.pop("differences"), units.scale)
         votes = Comparisons(**arrays | {name: arrays.get(name) for name in _OPTIONAL})
         return votes, Summary.of(votes)
     folder, names, options = (votes_in[name] for name in ("folder", "files", "options"))
@@ -332,7 +342,7 @@ def _votes_of(source: Path, votes_in: dict[str, Any] | None) -> tuple[Comparison
             f"{source}: where its votes are is not readable; fit the model again."
         )
     parts = Parts(Path(folder), tuple(Path(folder) / name for name in names), options)
-    return parts, Summary(**arrays | {"n_ties": int(arrays["n_ties"])})
+    return parts, Summary(**arrays | {"n_ties": int(arrays["n_ties"])}, units=units)
 
 
 def _parameters_of(source: Path) -> Parameters:

@@ -19,6 +19,7 @@ from polars.testing import assert_frame_equal
 from clusters import processes
 from isplitlbi import Comparisons, ISplitLBI, jobs
 from isplitlbi.data.readers import Parts
+from isplitlbi.data.splits import in_order
 from isplitlbi.data.summary import Summary
 from isplitlbi.errors import (
     ClusterUnavailable,
@@ -167,6 +168,48 @@ def test_weights_and_groups_in_parts_are_the_same_on_a_cluster(two_workers, tmp_
     found = settings().fit(folder, client=two_workers)
     assert_same_model(settings().fit(votes), found)
     assert found.summary_.fingerprint == Summary.of(votes).fingerprint
+
+
+def test_features_in_parts_have_the_units_of_all_on_a_cluster(two_workers, tmp_path, study, caplog):
+    rng = np.random.default_rng(2)
+    length = {"length_left": rng.integers(50, size=len(study)), "length_right": 3}
+    frame = frame_of(study, **{name: pl.lit(each) for name, each in length.items()})
+    votes = Comparisons.from_frame(frame, features=["length"])
+    expected = settings(time=0.6).fit(votes)
+    in_memory = settings(time=0.6).fit(votes, client=two_workers)
+    parts = Parts.of(in_parts(tmp_path / "votes", frame, 3), features=["length"])
+    in_folder = settings(time=0.6).fit(parts, client=two_workers)
+    for found in (in_memory, in_folder):
+        assert_same_model(expected, found)
+        assert found.summary_.fingerprint == expected.summary_.fingerprint
+        assert found.summary_.units.scale == votes.features.scale
+    assert "Feature length: from length_left and length_right; one unit is" in caplog.text
+    save_model(in_folder, tmp_path / "model")
+    loaded = load_model(tmp_path / "model")
+    assert loaded.summary_.units.names == ("length",)
+    assert loaded.summary_.units.scale == loaded.votes().features.scale
+    nothing = frame.with_columns(length_left=pl.lit(3))
+    parts = Parts.of(in_parts(tmp_path / "others", nothing, 2), features=["length"])
+    with pytest.raises(InvalidVotes, match="the feature length is 0 in every vote"):
+        settings(time=0.6).fit(parts, client=two_workers)
+
+
+def test_shards_see_features_in_units_of_all_votes(tmp_path, study):
+    rng = np.random.default_rng(4)
+    frame = frame_of(study, length=pl.Series(rng.normal(size=len(study))))
+    votes = Comparisons.from_frame(frame, features=["length"])
+    folder = in_parts(tmp_path / "votes", frame, 3)
+    read = [sources._read(file, {"features": ["length"]}) for file in sorted(folder.iterdir())]
+    census = sources.Census.sum([sources.Census.of(part) for part in read]).complete("votes")
+    known, bounds = (census.users, census.items, census.units), [0, 4, study.n_users]
+    cut = [sources._cut(part, known, bounds, [0, 1]) for part in read]
+    for number in range(2):
+        first, end = bounds[number : number + 2]
+        pieces = [each[number] for each in cut]
+        shard = shards.Shard(number, first, end, study.n_items, *pieces)
+        mine = votes.subset((votes.user >= first) & (votes.user < end))
+        one, other = in_order(shard.votes).features, in_order(mine).features
+        np.testing.assert_array_equal(one.values, other.values)
 
 
 def test_votes_that_workers_have_read_are_read_here_only_when_needed(two_workers, tmp_path, study):

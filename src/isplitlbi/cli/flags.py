@@ -24,6 +24,7 @@ OPTIONS = {
     "labels": "--label",
     "both_bad": "--both-bad",
     "drop_invalid": "--drop-invalid",
+    "features": "--feature",
     # how a model is fitted
     "nu": "--nu",
     "kappa": "--kappa",

@@ -159,7 +159,13 @@ def _show_user(model: ScoreEstimator, user: str, fdr: float, format: Format) -> 
 
 def predict(
     model: Model,
-    pairs: Annotated[str, typer.Argument(help="File with the columns user,left,right; or -.")],
+    pairs: Annotated[
+        str,
+        typer.Argument(
+            help="File with the columns user,left,right and, where both sides are not alike, of "
+            "the model's features; or -."
+        ),
+    ],
     input_format: FileFormat = None,
     user: UserColumn = None,
     left: LeftColumn = None,
@@ -172,7 +178,11 @@ def predict(
     from isplitlbi.output.tables import predictions_table
 
     fitted = _load(model)
-    read = read_pairs(pairs, format=input_format, user=user, left=left, right=right)
+    units = fitted.fitted_.summary.units
+    read = read_pairs(
+        pairs, format=input_format, user=user, left=left, right=right,
+        features=None if units is None else units.names,
+    )  # fmt: skip
     asked = _spelled_as_in(fitted, read)
     predicted = predictions_table(fitted, asked)
     if not quiet:

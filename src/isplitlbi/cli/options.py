@@ -73,6 +73,14 @@ GroupColumn = Annotated[
     str | None,
     typer.Option("--group", help="Column of groups: votes that stay together in splits."),
 ]
+FeatureNames = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--feature",
+        help="A feature of the votes, such as length: columns length_left and length_right, or one "
+        "column length of differences; may be repeated.",
+    ),
+]
 Labels = Annotated[
     list[str] | None,
     typer.Option("--label", help="What a word means, such as draw=tie; may be repeated."),
@@ -143,6 +151,7 @@ def _votes_to_read(
     winner: WinnerColumn = None,
     weight: WeightColumn = None,
     group: GroupColumn = None,
+    feature: FeatureNames = None,
     label: Labels = None,
     both_bad: BothBadVotes = BothBad.tie,
     drop_invalid: DropInvalid = False,
@@ -152,7 +161,7 @@ def _votes_to_read(
     options = {
         "format": input_format, "preset": preset, "user": user, "left": left, "right": right,
         "winner": winner, "weight": weight, "group": group, "labels": _labels(label or []),
-        "both_bad": both_bad.value, "drop_invalid": drop_invalid,
+        "both_bad": both_bad.value, "drop_invalid": drop_invalid, "features": feature or None,
     }  # fmt: skip
     return VotesToRead(votes, options)
 

@@ -1,6 +1,7 @@
 """What comes in: files, votes, and where the parameters of users lie."""
 
 from isplitlbi.data.comparisons import Comparisons
+from isplitlbi.data.features import Features, Units
 from isplitlbi.data.formats import FORMATS
 from isplitlbi.data.layout import Layout, Sees, tally
 from isplitlbi.data.notes import Note
@@ -22,6 +23,7 @@ __all__ = [
     "PRESETS",
     "WINNERS",
     "Comparisons",
+    "Features",
     "Layout",
     "Note",
     "Parts",
@@ -29,6 +31,7 @@ __all__ = [
     "Reading",
     "Sees",
     "Summary",
+    "Units",
     "Vocabulary",
     "folds_within_user",
     "held_out_parts",

@@ -6,11 +6,12 @@ outcome    1 the left item wins, 0 tie, -1 the right item wins
 user, left, right
            indices into the vocabularies ``users`` and ``items``, which are sorted, so that nothing
            depends on the order in which the votes came
+features   numbers that belong to a vote, such as how much longer the left item is, if there are any
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -21,6 +22,13 @@ import numpy as np
 import polars as pl
 from numpy.typing import ArrayLike, NDArray
 
+from isplitlbi.data.features import (
+    LEFT_AND_RIGHT,
+    FeatureColumns,
+    Features,
+    feature_names,
+    require_columns,
+)
 from isplitlbi.data.loading import Options, load
 from isplitlbi.data.outcomes import outcomes_of_column
 from isplitlbi.data.vocabulary import Vocabulary, as_series, first_of, show
@@ -57,6 +65,7 @@ class Comparisons:
     weight: Floats | None
     group: Integers | None
     groups: Labels | None = field(default=None, kw_only=True)  # the ids of the groups
+    features: Features | None = field(default=None, kw_only=True)
     # The votes that these are a part of, if they are: parameters of both then lie alike.
     whole: Comparisons | None = field(default=None, kw_only=True)
 
@@ -72,6 +81,7 @@ class Comparisons:
         weight: ArrayLike | None = None,
         group: ArrayLike | None = None,
         *,
+        features: Mapping[str, Any] | None = None,
         labels: Mapping[Any, str] | None = None,
         source: str = "votes",
     ) -> Self:
@@ -87,6 +97,9 @@ class Comparisons:
             A positive weight per vote; a vote of weight 2 counts as that vote twice.
         group
             Votes of one user with the same group (say, from one ranking) stay together in splits.
+        features
+            Numbers of every vote by the name of the feature: differences, left minus right, or a
+            tuple of two columns, of the left and of the right items.
         labels
             Other words for the outcomes, such as ``{"draw": "tie"}``.
         source
@@ -97,12 +110,19 @@ class Comparisons:
             columns["weight"] = weight
         if group is not None:
             columns["group"] = group
-        return cls.from_series(
-            {name: as_series(values, name, source) for name, values in columns.items()},
-            {name: name for name in columns},
-            labels,
-            source,
-        )
+        if not isinstance(features, Mapping | None):
+            raise InvalidSetting("give features as a mapping from their names to their numbers.")
+        names = {name: name for name in columns}
+        found = []
+        for name in feature_names(features):
+            given = (features or {})[name]
+            both = isinstance(given, tuple) and len(given) == 2 and np.ndim(given[0]) > 0
+            sides = tuple(f"{name}_{side}" for side in LEFT_AND_RIGHT) if both else (name,)
+            found.append(FeatureColumns(name, sides))
+            names |= found[-1].roles
+            columns |= zip(found[-1].roles, given if both else (given,), strict=True)
+        series = {role: as_series(values, names[role], source) for role, values in columns.items()}
+        return cls.from_series(series, names, labels, source, features=found)
 
     @classmethod
     def from_frame(
@@ -115,12 +135,15 @@ class Comparisons:
         winner: str = "winner",
         weight: str | None = None,
         group: str | None = None,
+        features: Sequence[str] | None = None,
         labels: Mapping[Any, str] | None = None,
         source: str = "votes",
     ) -> Self:
         """Check and index votes in a data frame (pandas, polars, pyarrow, ...).
 
         The columns ``weight`` and ``group`` are optional; they are used where the frame has them.
+        Features are used where they are named: ``length`` has the columns ``length_left`` and
+        ``length_right``, or a column ``length`` of differences, left minus right.
 
         Examples
         --------
@@ -146,10 +169,14 @@ class Comparisons:
                     f"{source}: no column {name!r} for the {role}; found: {found}. "
                     "Name the right one with ", Setting(role), ".",
                 )  # fmt: skip
+        asked_for = feature_names(features)
+        of_features = require_columns(asked_for, table.columns, [LEFT_AND_RIGHT], source)
+        for feature in of_features:
+            wanted |= feature.roles
         series = {
             role: as_series(table[name].to_native(), name, source) for role, name in wanted.items()
         }
-        return cls.from_series(series, wanted, labels, source)
+        return cls.from_series(series, wanted, labels, source, features=of_features)
 
     @classmethod
     def read(cls, path: str | Path, **options: Any) -> Self:
@@ -167,8 +194,14 @@ class Comparisons:
         names: Mapping[str, str],
         labels: Mapping[Any, str] | None = None,
         source: str = "votes",
+        *,
+        features: Sequence[FeatureColumns] = (),
+        is_part: bool = False,
     ) -> Self:
-        """Check and index columns by their role; ``names`` is what errors call them."""
+        """Check and index columns by their role; ``names`` is what errors call them.
+
+        Parts of votes, of which others are to come, need not have all that votes need.
+        """
         _check_shape(series, names, source)
         with ThreadPoolExecutor(1) as beside:  # the users take about as long as the items
             of_users = beside.submit(
@@ -198,16 +231,20 @@ class Comparisons:
                 series["group"], what=names["group"], source=source
             )
             groups = grouped.labels
+        numbers = None
+        if features:
+            numbers = Features.from_series(series, features, weight, source, is_part=is_part)
         _freeze(user, left, right, outcome, weight, group)
         return cls(
-            users.labels, items.labels, user, left, right, outcome, weight, group, groups=groups
-        )
+            users.labels, items.labels, user, left, right, outcome, weight, group,
+            groups=groups, features=numbers,
+        )  # fmt: skip
 
     @classmethod
     def joined(cls, *parts: Comparisons) -> Self:
         """Put votes from several places together; the same id is the same user, item or group.
 
-        All have weights or none has, and so with groups.
+        All have weights or none has, and so with groups and features, which are scaled anew.
 
         Examples
         --------
@@ -216,9 +253,9 @@ class Comparisons:
         >>> Comparisons.joined(monday, tuesday)
         Comparisons: 2 votes (50.0 % ties) by 2 users on 3 items
         """
-        for name in ("weight", "group"):
+        for name, what in (("weight", "a weight"), ("group", "a group"), ("features", "features")):
             if len({getattr(part, name) is None for part in parts}) != 1:
-                raise InvalidVotes(f"of votes that are joined, all have a {name} or none has.")
+                raise InvalidVotes(f"of votes that are joined, all have {what} or none has.")
         if any(part.group is not None and part.groups is None for part in parts):
             raise InvalidVotes("votes whose groups have no names cannot be joined.")
         users, items = (
@@ -235,9 +272,13 @@ class Comparisons:
             for name in _PER_VOTE
         }
         _freeze(*columns.values())
+        numbers = None
+        if of_parts := [part.features for part in parts if part.features is not None]:
+            numbers = Features.joined(of_parts)
+            numbers = Features.of(numbers.names, numbers.differences, columns["weight"])
         return cls(
             users.labels, items.labels, **columns,
-            groups=None if groups is None else groups.labels,
+            groups=None if groups is None else groups.labels, features=numbers,
         )  # fmt: skip
 
     def renumbered(
@@ -253,7 +294,7 @@ class Comparisons:
         return Comparisons(
             users.labels, items.labels, of_user[self.user], of_item[self.left],
             of_item[self.right], self.outcome, self.weight, group,
-            groups=self.groups if groups is None else groups.labels,
+            groups=self.groups if groups is None else groups.labels, features=self.features,
         )  # fmt: skip
 
     # --- what they look like ---------------------------------------------------------------
@@ -306,6 +347,8 @@ class Comparisons:
             if values is not None:
                 parts[name] = values[chosen]
         _freeze(*parts.values())
+        if self.features is not None:
+            parts["features"] = self.features.subset(chosen)
         return replace(self, **parts, whole=self if self.whole is None else self.whole)
 
 

@@ -8,17 +8,26 @@ here, where that is asked for.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Generic, NamedTuple, Protocol, Self, TypeVar
 
 import polars as pl
 
+from isplitlbi.data.features import FEATURE, FeatureColumns, Features, feature_names
 from isplitlbi.data.formats import Dropping, RawFile, Table, read_table
-from isplitlbi.data.notes import Dropped, Note, NothingThere, added_up, gathered
-from isplitlbi.data.outcomes import outcomes_of_labels, outcomes_of_text, settle_both_bad
-from isplitlbi.data.presets import PRESETS, ROLES, Preset, lay_out
+from isplitlbi.data.notes import (
+    Dropped,
+    FeatureTaken,
+    Note,
+    NothingThere,
+    added_up,
+    gathered,
+    with_units,
+)
+from isplitlbi.data.outcomes import Wording, outcomes_of_labels, outcomes_of_text, settle_both_bad
+from isplitlbi.data.presets import PRESETS, ROLES, lay_out
 from isplitlbi.data.vocabulary import show
 from isplitlbi.errors import InvalidRows, InvalidSetting, InvalidVotes
 from isplitlbi.typing import Floats, Integers
@@ -39,6 +48,10 @@ class Votes(Protocol):
     def group(self) -> Integers | None:
         """A group per vote, or none."""
 
+    @property
+    def features(self) -> Features | None:
+        """Features of the votes, or none."""
+
     @classmethod
     def from_series(
         cls,
@@ -46,6 +59,9 @@ class Votes(Protocol):
         names: Mapping[str, str],
         labels: Mapping[Any, str] | None = None,
         source: str = "votes",
+        *,
+        features: Sequence[FeatureColumns] = (),
+        is_part: bool = False,
     ) -> Self:
         """Check columns by their role; rows that cannot be used are `InvalidRows`."""
 
@@ -72,9 +88,11 @@ class Options:
     labels: Mapping[str, str] | None = None
     both_bad: str = "tie"
     drop_invalid: bool = False
+    features: Sequence[str] | None = None
 
     def __post_init__(self) -> None:
         """Refuse what no file can be read with."""
+        feature_names(self.features)
         if self.both_bad not in ("tie", "drop"):
             raise InvalidSetting(f"both_bad is {self.both_bad!r}; it must be tie or drop.")
 
@@ -83,6 +101,15 @@ class Options:
         """The columns that are named, by role."""
         named = {role: getattr(self, role) for role in ROLES}
         return {role: name for role, name in named.items() if name is not None}
+
+    @property
+    def known(self) -> frozenset[str]:
+        """Every column that may be of use."""
+        ends = {side for each in PRESETS.values() for pair in each.sides for side in pair}
+        names = feature_names(self.features)
+        of_features = {f"{name}_{side}" for name in names for side in ends} | {*names}
+        of_layouts = (each.known for each in PRESETS.values())
+        return frozenset().union(*of_layouts, self.columns.values(), of_features)
 
 
 class Loaded(NamedTuple, Generic[V]):
@@ -109,49 +136,71 @@ class NoVotes(InvalidVotes):
         return error
 
 
-def load(kind: type[V], source: str | Path, options: Options) -> Loaded[V]:
-    """Load votes from a file, from all files of a folder, or from standard input."""
+def load(
+    kind: type[V], source: str | Path, options: Options, *, is_part: bool = False
+) -> Loaded[V]:
+    """Load votes from a file, from all files of a folder, or from standard input.
+
+    A file may be a part of votes, of which more is to come.
+    """
     if Path(source).is_dir():
         return Folder.of(source, **vars(options)).load(kind)
     notes: list[Note] = []
     file = RawFile.of(source)
-    asked = options.columns
-    known = frozenset().union(*(each.known for each in PRESETS.values()), asked.values())
-    table = read_table(file, options.format, known, Dropping(options.drop_invalid, notes, "row"))
-    layout, names = lay_out(table.columns, asked, options.preset, file.name, notes)
+    dropping = Dropping(options.drop_invalid, notes, "row")
+    table = read_table(file, options.format, options.known, dropping)
+    layout, names = lay_out(table.columns, options.columns, options.preset, file.name, notes)
+    features = layout.features(feature_names(options.features), table.columns, file.name)
+    for feature in features:
+        names |= feature.roles
     frame = layout.pairs(as_text(table, names, file.name))
     unit = "pair" if "row" in frame.columns else "row"
     if unit == "pair" and (empty := table.frame.height - frame["row"].n_unique()):
         notes.append(Dropped("row", "all counts are 0", count=empty))
     frame = settle_both_bad(frame, layout.wording, options.labels or {}, options.both_bad, notes)
     names = {role: role for role in (*ROLES, *frame.columns)} | dict(layout.called) | names
-    dropping = Dropping(options.drop_invalid, notes, unit)
-    votes = _usable(kind, frame, layout, names, options.labels, file.name, dropping)
-    return Loaded(votes, layout.name, added_up(notes))
+    rows = _Rows(frame, layout.wording, names, features, file.name, is_part)
+    votes = rows.usable(kind, options.labels, dropping._replace(unit=unit))
+    notes += [FeatureTaken(*feature) for feature in features]
+    return Loaded(votes, layout.name, added_up(notes if is_part else _complete(notes, votes)))
 
 
-def _usable(
-    kind: type[V],
-    frame: pl.DataFrame,
-    layout: Preset,
-    names: Mapping[str, str],
-    labels: Mapping[str, str] | None,
-    source: str,
-    dropping: Dropping,
-) -> V:
-    """Build votes from the rows that can be used."""
-    declared = outcomes_of_labels(labels, source)
-    while not frame.is_empty():
-        try:
-            series = frame.drop("row", "outcome", strict=False).to_dict()
-            series["winner"] = outcomes_of_text(frame, layout.wording, names, declared, source)
-            return kind.from_series(series, names, source=source)
-        except InvalidRows as error:
-            dropping.note_or_raise(
-                error, frame["row"].to_numpy() if "row" in frame.columns else None
-            )
-            frame = frame.filter(pl.Series(~error.rows))
-    raise NoVotes.of(source, added_up(dropping.notes))
+class _Rows(NamedTuple):
+    """Rows of a file that are to be votes."""
+
+    frame: pl.DataFrame
+    wording: Wording
+    names: Mapping[str, str]
+    features: Sequence[FeatureColumns]
+    source: str
+    is_part: bool
+
+    def usable(self, kind: type[V], labels: Mapping[str, str] | None, dropping: Dropping) -> V:
+        """Build votes from the rows that can be used."""
+        frame, source = self.frame, self.source
+        declared = outcomes_of_labels(labels, source)
+        while not frame.is_empty():
+            try:
+                series = frame.drop("row", "outcome", strict=False).to_dict()
+                series["winner"] = outcomes_of_text(
+                    frame, self.wording, self.names, declared, source
+                )
+                return kind.from_series(
+                    series, self.names, source=source, features=self.features, is_part=self.is_part
+                )
+            except InvalidRows as error:
+                dropping.note_or_raise(
+                    error, frame["row"].to_numpy() if "row" in frame.columns else None
+                )
+                frame = frame.filter(pl.Series(~error.rows))
+        raise NoVotes.of(source, added_up(dropping.notes))
+
+
+def _complete(notes: Iterable[Note], votes: Votes) -> tuple[Note, ...]:
+    """Return notes with what is known of all votes only: the units of their features."""
+    if votes.features is None:
+        return tuple(notes)
+    return with_units(notes, votes.features.units)
 
 
 def as_text(table: Table, names: Mapping[str, str], source: str) -> pl.DataFrame:
@@ -162,7 +211,7 @@ def as_text(table: Table, names: Mapping[str, str], source: str) -> pl.DataFrame
         kind = column.dtype
         if isinstance(kind, pl.Categorical | pl.Enum) or kind.is_integer() or kind == pl.Null:
             column = column.cast(pl.String)
-        elif role == "weight" and kind.is_float():
+        elif kind.is_float() and (role == "weight" or role.startswith(FEATURE)):
             column = column.fill_nan(None)
         elif role not in IDS and (kind.is_float() or kind == pl.Boolean):
             column = (column.fill_nan(None) if kind.is_float() else column).cast(pl.String)
@@ -225,13 +274,13 @@ class Folder:
         descriptions = []
         for file in self.files:
             try:
-                found.append(load(kind, file, options))
+                found.append(load(kind, file, options, is_part=True))
                 descriptions.append(Described.of(*found[-1]))
             except NoVotes as nothing:
                 descriptions.append(Described("", nothing.notes))
         notes = self.agree(descriptions)
         votes = kind.joined(*(part.votes for part in found))
-        return Loaded(votes, found[0].preset, notes)
+        return Loaded(votes, found[0].preset, _complete(notes, votes))
 
     def agree(self, descriptions: Sequence[Described]) -> tuple[Note, ...]:
         """Refuse parts that do not go together; return the notes on all of them.

@@ -6,16 +6,19 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Self
 
+from isplitlbi.data.features import Units
 from isplitlbi.data.vocabulary import counted, show
 
 __all__ = [
     "ColumnTaken",
     "CountedAsTies",
     "Dropped",
+    "FeatureTaken",
     "Note",
     "NothingThere",
     "added_up",
     "gathered",
+    "with_units",
 ]
 
 
@@ -92,6 +95,28 @@ class ColumnTaken(Note):
 
 
 @dataclass(frozen=True)
+class FeatureTaken(Note):
+    """A feature of the votes was asked for, and found."""
+
+    feature: str
+    columns: tuple[str, ...]  # of both sides, or of differences
+    unit: float = 0.0  # its scale, where that is known
+
+    def sentence(self) -> str:
+        """Say from which columns, and what one unit of it is."""
+        origin = " and ".join(self.columns) + (
+            "" if len(self.columns) > 1 else ", left minus right"
+        )
+        unit = f"{self.unit:.4g}" if self.unit < UNITS_IN_FULL else f"{self.unit:,.0f}"
+        return (
+            f"Feature {self.feature}: from {origin}{f'; one unit is {unit}' if self.unit else ''}."
+        )
+
+
+UNITS_IN_FULL = 1e4  # from here on, without decimals
+
+
+@dataclass(frozen=True)
 class NothingThere(Note):
     """There was not a single vote."""
 
@@ -115,4 +140,13 @@ def gathered(files: Sequence[str], notes: Sequence[Iterable[Note]]) -> tuple[Not
         replace(note, files=(file,))
         for file, of_file in zip(files, notes, strict=True)
         for note in of_file
+    )
+
+
+def with_units(notes: Iterable[Note], units: Units) -> tuple[Note, ...]:
+    """Add to notes on features what one unit of each is."""
+    scale = dict(zip(units.names, units.scale.tolist(), strict=True))
+    return tuple(
+        replace(note, unit=scale[note.feature]) if isinstance(note, FeatureTaken) else note
+        for note in notes
     )

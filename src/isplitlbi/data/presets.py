@@ -7,19 +7,22 @@ role       what a column is for: user, left, right, winner, weight, group, or a 
 pairs      a table with a column per role becomes one with a row per vote. It may add
            ``outcome``   1, 0 or -1 where the row says it without a word, null where it does not
            ``row``       the number in the file of the row that a vote comes from
-All values are text, as it stands in the file.
+All values are text, as it stands in the file. What else is in the table, such as features, belongs
+to the row and to every vote of it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 
 import polars as pl
 
+from isplitlbi.data.features import LEFT_AND_RIGHT, FeatureColumns, require_columns
 from isplitlbi.data.notes import ColumnTaken, Note
 from isplitlbi.data.outcomes import Wording
+from isplitlbi.data.vocabulary import listed
 from isplitlbi.errors import InvalidSetting, InvalidVotes, Setting
 
 __all__ = ["PRESETS", "ROLES", "Preset", "lay_out", "require"]
@@ -44,12 +47,27 @@ class Preset:
     wording: Wording = field(default_factory=Wording)  # how the winner is told
     pairs: Callable[[pl.DataFrame], pl.DataFrame] = _as_they_are
     called: Mapping[str, str] = field(default_factory=dict)  # roles that are no column of the file
+    # What the columns of a feature may end in, of the left and of the right item; where there is
+    # nothing, rows are not of two items and have no features.
+    sides: tuple[tuple[str, str], ...] = (LEFT_AND_RIGHT,)
 
     @property
     def known(self) -> frozenset[str]:
         """Every column that the layout may use."""
         choices = [*self.columns.values(), *self.optional.values()]
         return frozenset(name for names in choices for name in names)
+
+    def features(
+        self, names: Sequence[str], columns: list[str], source: str
+    ) -> list[FeatureColumns]:
+        """Return the columns of features."""
+        if names and not self.sides:
+            raise InvalidVotes(
+                f"{source}: the layout {self.name} makes pairs of rankings, and its rows have no "
+                "features of a pair. Write a row for every pair, or leave out ",
+                Setting("features", list(names)), ".",
+            )  # fmt: skip
+        return require_columns(names, columns, self.sides, source)
 
 
 def _item_that_won(table: pl.DataFrame) -> pl.DataFrame:
@@ -98,7 +116,8 @@ def _better_rank(table: pl.DataFrame) -> pl.DataFrame:
 
 def _one_vote_per_count(table: pl.DataFrame) -> pl.DataFrame:
     table = table.with_row_index("row", offset=1).with_columns(pl.col("row").cast(pl.Int64))
-    kept = [name for name in ("row", "user", "left", "right", "group") if name in table.columns]
+    own = ("left_wins", "right_wins", "ties")
+    kept = [name for name in table.columns if name not in own]
     votes = [
         table.select(*kept, weight=name, winner=pl.lit(""), outcome=pl.lit(outcome, dtype=pl.Int8))
         for name, outcome in (("left_wins", 1), ("right_wins", -1), ("ties", 0))
@@ -142,6 +161,7 @@ _ALL = (
             {"model_a": "left", "model_b": "right", "tie": "tie"},
             both_bad=("tie (bothbad)", "both_bad", "bothbad"),
         ),
+        sides=(LEFT_AND_RIGHT, ("a", "b")),
     ),
     Preset(
         "wmt", "judgeID,system1Id,system1rank,system2Id,system2rank, and up to system5 (low wins)",
@@ -154,7 +174,7 @@ _ALL = (
             for k in range(3, 6) for role, name in (("item", "Id"), ("rank", "rank"))}
         | {"weight": ("weight",), "group": ("group", "rankingID")},
         wording=Wording(expected="a number from 1 on", takes_labels=False),
-        pairs=_better_rank, called={"winner": "a rank"},
+        pairs=_better_rank, called={"winner": "a rank"}, sides=(),
     ),
     Preset(
         "alpaca-eval", "annotator,generator_1,generator_2 (or output_),preference (1, 2, 1.5)",
@@ -163,16 +183,17 @@ _ALL = (
             "right": ("generator_2", "output_2"), "winner": ("preference",),
         },
         wording=Wording({"1": "left", "2": "right", "1.5": "tie"}),
+        sides=(LEFT_AND_RIGHT, ("1", "2")),
     ),
     Preset(
         "gavel", "Annotator ID,Winner ID,Loser ID",
         {"user": ("Annotator ID",), "left": ("Winner ID",), "right": ("Loser ID",)},
-        pairs=_left_won,
+        pairs=_left_won, sides=(("winner", "loser"),),
     ),
     Preset(
         "winner-loser", "user,winner,loser",
         {"user": ("user",), "left": ("winner",), "right": ("loser",)},
-        pairs=_left_won,
+        pairs=_left_won, sides=(("winner", "loser"),),
     ),
     Preset(
         "counts", "user,item1,item2,win1,win2 and, where there are ties, tied",
@@ -182,6 +203,7 @@ _ALL = (
         },
         {"ties": ("tied",), "group": ("group",)},
         pairs=_one_vote_per_count, called={"weight": "a count"},
+        sides=(LEFT_AND_RIGHT, ("1", "2")),
     ),
     Preset(
         "pwcmp", "observer,condition_A,condition_B,is_A_selected (1, 0)",
@@ -189,7 +211,7 @@ _ALL = (
             "user": ("observer",), "left": ("condition_A",),
             "right": ("condition_B",), "winner": ("is_A_selected",),
         },
-        wording=Wording(_YES_AND_NO),
+        wording=Wording(_YES_AND_NO), sides=(LEFT_AND_RIGHT, ("A", "B")),
     ),
 )  # fmt: skip
 
@@ -253,7 +275,7 @@ def _recognise_layout(columns: list[str], asked: dict[str, str], source: str) ->
         (role,) = absent[nearest.name]
         require({role: nearest.columns[role][0]}, columns, source)
     raise InvalidVotes(
-        f"{source}: its columns fit no layout known here; found: {_listed(columns)}. Say which is "
+        f"{source}: its columns fit no layout known here; found: {listed(columns)}. Say which is "
         "which with ", Setting("user"), ", ", Setting("left"), ", ", Setting("right"), " and ",
         Setting("winner"), ".",
     )  # fmt: skip
@@ -277,12 +299,6 @@ def require(names: Mapping[str, str], columns: list[str], source: str) -> None:
             may_be_named = ("Name the right one with ", Setting(role))
             raise InvalidVotes(
                 f"{source}: no column {name!r} for the {role.replace('_', ' ')}; "
-                f"found: {_listed(columns)}. ", *(may_be_named if role in ROLES else ("Add it",)),
+                f"found: {listed(columns)}. ", *(may_be_named if role in ROLES else ("Add it",)),
                 ", or another layout with ", Setting("preset"), ".",
             )  # fmt: skip
-
-
-def _listed(columns: list[str]) -> str:
-    shown = [name if name.strip() == name != "" else repr(name) for name in columns[:20]]
-    more = [f"and {len(columns) - 20} more"] if len(columns) > 20 else []
-    return ", ".join(shown + more) or "no columns at all"

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import polars as pl
 
 from isplitlbi.data.comparisons import Comparisons
+from isplitlbi.data.features import LEFT_AND_RIGHT, feature_names, find_columns, numbers_of
 from isplitlbi.data.formats import Dropping, RawFile, read_table
 from isplitlbi.data.loading import OPTIONS, Described, Folder, NoVotes, Options, as_text, load
 from isplitlbi.data.notes import Note
@@ -50,6 +51,7 @@ def read_votes(
     labels: Mapping[str, str] | None = None,
     both_bad: Literal["tie", "drop"] = "tie",
     drop_invalid: bool = False,
+    features: Sequence[str] | None = None,
 ) -> Reading:
     """Read votes from a file, from all files of a folder, or from standard input.
 
@@ -70,10 +72,14 @@ def read_votes(
     drop_invalid
         Whether rows that cannot be used are dropped (the notes say how many and why); by default
         they are an error.
+    features
+        Names of features of the votes: ``length`` has the columns ``length_left`` and
+        ``length_right``, or one column ``length`` of differences, left minus right.
     """
     options = Options(
-        format, preset, user, left, right, winner, weight, group, labels, both_bad, drop_invalid
-    )
+        format, preset, user, left, right, winner, weight, group, labels, both_bad, drop_invalid,
+        features,
+    )  # fmt: skip
     return Reading(*load(Comparisons, source, options))
 
 
@@ -93,7 +99,7 @@ class Parts(Folder):
 def read_part(file: Path, options: Mapping[str, Any]) -> Reading | Described:
     """Read one part; where there is no vote in it, there is only what to say of that."""
     try:
-        return read_votes(file, **options)
+        return Reading(*load(Comparisons, file, Options(**options), is_part=True))
     except NoVotes as nothing:
         return Described("", nothing.notes)
 
@@ -110,15 +116,25 @@ def read_pairs(
     user: str | None = None,
     left: str | None = None,
     right: str | None = None,
+    features: Sequence[str] | None = None,
 ) -> pl.DataFrame:
-    """Read pairs to predict: a frame with the columns user, left and right, as text."""
+    """Read pairs to predict: a frame with the columns user, left and right, as text.
+
+    Features, where the file has their columns (as in `read_votes`), are beside them as numbers.
+    """
     names = {"user": user or "user", "left": left or "left", "right": right or "right"}
     file = RawFile.of(source)
     name = file.name
-    known = frozenset(names.values())
+    options = Options(features=features)
+    known = options.known | frozenset(names.values())
     table = read_table(file, format, known, Dropping(False, [], "row", offer=False))
     require(names, table.columns, name)
-    frame = as_text(table, names, name)
+    found = [
+        find_columns(feature, table.columns, [LEFT_AND_RIGHT], name)
+        for feature in feature_names(features)
+    ]
+    of_features = {role: c for each in found if each for role, c in each.roles.items()}
+    frame = as_text(table, names | of_features, name)
     if frame.is_empty():
         raise InvalidVotes(f"{name}: there are no pairs in it. Give at least one row.")
     for role, column in names.items():
@@ -129,4 +145,8 @@ def read_pairs(
     if (same := frame["left"] == frame["right"]).any():
         item = show(frame["left"].filter(same)[0])
         raise InvalidRows.of(name, same, f"item {item} is compared with itself", "Remove the row")
-    return frame
+    numbers = [
+        pl.Series(column, numbers_of(frame[role], column, name))
+        for role, column in of_features.items()
+    ]
+    return frame.select(*names).with_columns(numbers)

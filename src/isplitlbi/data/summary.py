@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isplitlbi.data.comparisons import Comparisons, main_figures
+from isplitlbi.data.features import Units
 from isplitlbi.data.splits import units
 from isplitlbi.typing import Labels, Places
 
@@ -33,6 +34,8 @@ class Summary:
     n_ties : int
     digest : (2,)
         Sums of one number per vote: those of parts add up to that of the whole.
+    units : Units, optional
+        Of the features of the votes, where they have some.
     """
 
     users: Labels
@@ -40,13 +43,14 @@ class Summary:
     votes_per_user: Places
     n_ties: int
     digest: Words
+    units: Units | None = None
 
     @classmethod
     def of(cls, votes: Comparisons) -> Self:
         """Summarise votes that are at hand."""
         return cls(
             votes.users, votes.items, votes.votes_per_user, int(np.sum(votes.outcome == 0)),
-            digest_of(votes),
+            digest_of(votes), None if votes.features is None else votes.features.units,
         )  # fmt: skip
 
     @property
@@ -67,6 +71,9 @@ class Summary:
             digest.update(json.dumps(ids.tolist()).encode())
         for counts in (self.digest, self.votes_per_user, np.array([self.n_ties])):
             digest.update(counts.astype("<u8").tobytes())
+        if self.units is not None:
+            digest.update(json.dumps(self.units.names).encode())
+            digest.update(self.units.scale.astype("<f8").tobytes())
         return digest.hexdigest()
 
     def __str__(self) -> str:
@@ -85,6 +92,8 @@ def digest_of(votes: Comparisons, first_user: int = 0) -> Words:
         first_group = np.full(votes.n_users, len(votes))
         np.minimum.at(first_group, votes.user, group)
         columns.append(group - first_group[votes.user])
+    if votes.features is not None:
+        columns += [np.ascontiguousarray(each).view(np.int64) for each in votes.features.columns]
     sums = np.empty(2, dtype=np.uint64)
     for place in range(2):
         mixed = np.full(len(votes), place, dtype=np.uint64)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+from collections.abc import Collection
 from functools import cached_property
 from typing import Any, Self
 
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 from isplitlbi.errors import InvalidVotes
 from isplitlbi.typing import Integers, Labels, Mask, Places
 
-__all__ = ["Vocabulary", "as_series", "counted", "first_of", "show"]
+__all__ = ["Vocabulary", "as_series", "counted", "first_of", "listed", "show"]
 
 # Ids are numbered in blocks of rows that double, since most ids are new in the first rows only, and
 # found in tables that fit a processor's cache.
@@ -287,3 +288,11 @@ def show(value: Any) -> str:
 def counted(n: int, unit: str) -> str:
     """Say how many there are: 1 row, 12 rows."""
     return f"{n:,} {unit}" if n == 1 else f"{n:,} {unit}s"
+
+
+def listed(columns: Collection[str]) -> str:
+    """List the names of columns, the first of many."""
+    names = list(columns)
+    shown = [name if name.strip() == name != "" else repr(name) for name in names[:20]]
+    more = [f"and {len(names) - 20} more"] if len(names) > 20 else []
+    return ", ".join(shown + more) or "no columns at all"

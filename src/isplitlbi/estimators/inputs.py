@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +11,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from isplitlbi.data.comparisons import Comparisons
+from isplitlbi.data.features import LEFT_AND_RIGHT, differences_of, find_columns
 from isplitlbi.data.readers import Parts
+from isplitlbi.data.vocabulary import as_series
 from isplitlbi.errors import InvalidSetting, InvalidVotes
 from isplitlbi.runtime.local import available_threads
 from isplitlbi.selection import RULES
+from isplitlbi.typing import Floats
 
 __all__ = [
     "as_given",
@@ -22,6 +26,7 @@ __all__ = [
     "check_delta",
     "check_seed",
     "pair_columns",
+    "pair_features",
     "threads_of",
 ]
 
@@ -95,3 +100,32 @@ def pair_columns(X: Any) -> tuple[Any, Any, Any]:
     if len(columns) != 3:
         raise InvalidVotes(f"X needs the columns user, left, right; found {found}.")
     return columns[0], columns[1], columns[2]
+
+
+def pair_features(X: Any, names: Sequence[str], scale: Floats) -> Floats | None:
+    """Return the features of pairs in units of ``scale``, (n_pairs, n_features).
+
+    A feature that X has no columns of is 0, both sides alike; there is nothing to return where X
+    has none of them. Columns are those of `Comparisons.from_frame`.
+    """
+    if isinstance(X, Comparisons):
+        n_pairs, found = len(X), {}
+        if X.features is not None:
+            found = dict(zip(X.features.names, X.features.columns, strict=True))
+    else:
+        table: Any = nw.from_native(X, eager_only=True, pass_through=True)
+        if not isinstance(table, nw.DataFrame):
+            return None
+        found, n_pairs = {}, len(table)
+        for name in names:
+            columns = find_columns(name, table.columns, [LEFT_AND_RIGHT], "X")
+            if columns is not None:
+                series = {
+                    role: as_series(table.get_column(column).to_native(), column, "X")
+                    for role, column in columns.roles.items()
+                }
+                found[name] = differences_of(series, columns, "X")
+    if not set(names) & set(found):
+        return None
+    alike = np.zeros(n_pairs)
+    return np.column_stack([found.get(name, alike) for name in names]) / scale

@@ -105,7 +105,7 @@ class Placement:
         return Summary(
             source.users, source.items, source.votes_per_user,
             sum(each.n_ties for each in self._counted),
-            np.array(digests, dtype=np.uint64).sum(axis=0, dtype=np.uint64),
+            np.array(digests, dtype=np.uint64).sum(axis=0, dtype=np.uint64), source.units,
         )  # fmt: skip
 
     def insist(self, call: Callable[[list[Placed]], Found]) -> Found:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from isplitlbi import kernels
 from isplitlbi.data.comparisons import Comparisons
+from isplitlbi.data.features import Features
 from isplitlbi.data.summary import digest_of
 from isplitlbi.data.vocabulary import Vocabulary
 from isplitlbi.runtime.base import Found, Job, Numbers, Runtime, Stored
@@ -33,6 +34,7 @@ class Piece(NamedTuple):
     right: Integers
     outcome: NDArray[np.int8]
     weight: Floats | None
+    features: Features | None  # in units of all votes
     group: pl.Series | None  # what the user's groups are called
 
     @classmethod
@@ -44,7 +46,8 @@ class Piece(NamedTuple):
             kind = pl.Int64 if names.dtype.kind == "i" else pl.String
             group = pl.Series(names.tolist(), dtype=kind)
         user = votes.user - np.int32(first)
-        return cls(user, votes.left, votes.right, votes.outcome, votes.weight, group)
+        columns = user, votes.left, votes.right, votes.outcome, votes.weight
+        return cls(*columns, votes.features, group)
 
 
 class Counted(NamedTuple):
@@ -133,7 +136,7 @@ class Shard:
 
     def __init__(self, number: int, first: int, end: int, n_items: int, *pieces: Piece) -> None:
         self.number, self.first = number, first
-        *columns, groups = zip(*pieces, strict=True)
+        *columns, features, groups = zip(*pieces, strict=True)
         of_votes: dict[str, Any] = {
             name: None if parts[0] is None else np.concatenate(parts)
             for name, parts in zip(Piece._fields, columns, strict=False)
@@ -142,8 +145,9 @@ class Shard:
         if groups[0] is not None:
             _, (group,) = Vocabulary.indexed(pl.concat(groups), what="group")
         self.votes = Comparisons(
-            np.arange(end - first), np.arange(n_items), **of_votes, group=group
-        )
+            np.arange(end - first), np.arange(n_items), **of_votes, group=group,
+            features=None if features[0] is None else Features.joined(features),
+        )  # fmt: skip
         self._conversations: dict[str, Conversation] = {}
         self._closed: set[str] = set()
 

@@ -10,16 +10,20 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import reduce
 from itertools import compress, pairwise
-from operator import itemgetter
+from operator import add, itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
 from isplitlbi.data.comparisons import Comparisons
+from isplitlbi.data.features import Squares, Units
 from isplitlbi.data.layout import Layout
 from isplitlbi.data.loading import Described
+from isplitlbi.data.notes import with_units
 from isplitlbi.data.readers import Parts, Reading, described, read_part
 from isplitlbi.data.vocabulary import Vocabulary
 from isplitlbi.errors import InvalidVotes
@@ -52,6 +56,10 @@ class VoteSource(Protocol):
     def votes_per_user(self) -> Places:
         """Number of votes of every user."""
 
+    @property
+    def units(self) -> Units | None:
+        """What one unit of the features is, where votes have some."""
+
     def pieces(self, bounds: list[int], hosts: Mapping[int, str]) -> dict[int, list[Any]]:
         """Return the futures of the pieces of some shards, each for its host.
 
@@ -70,6 +78,7 @@ class VotesInMemory:
         self._client, self._votes = client, votes
         self.users, self.items = votes.users, votes.items
         self.votes_per_user = votes.votes_per_user
+        self.units = None if votes.features is None else votes.features.units
 
     def pieces(self, bounds: list[int], hosts: Mapping[int, str]) -> dict[int, list[Any]]:
         """Send every shard's votes to its host."""
@@ -121,8 +130,6 @@ class VotesInParts:
             if isinstance(error, InvalidVotes):
                 raise error
         notes = parts.agree(descriptions)
-        for note in () if again else notes:
-            log.warning("%s", note)
         # From here on, parts without votes need not be read.
         has_votes = [bool(each.kind) for each in descriptions]
         self._files = tuple(compress(parts.files, has_votes))
@@ -132,6 +139,10 @@ class VotesInParts:
             some = [counts[begin : begin + AT_ONCE] for begin in range(0, len(counts), AT_ONCE)]
             counts = [client.submit(Census.sum, each, pure=False) for each in some]
         census: Census = result_of(client, counts[0])
+        census = census.complete(str(parts.folder))
+        notes = notes if census.units is None else with_units(notes, census.units)
+        for note in () if again else notes:
+            log.warning("%s", note)
         return census
 
     @property
@@ -149,10 +160,18 @@ class VotesInParts:
         """Number of votes of every user."""
         return self._census.votes_per_user
 
+    @property
+    def units(self) -> Units | None:
+        """What one unit of the features is, where votes have some."""
+        return self._census.units
+
     def pieces(self, bounds: list[int], hosts: Mapping[int, str]) -> dict[int, list[Any]]:
         """Cut every part, and let the pieces of every shard go to its host."""
         client = self._client
-        known = client.scatter((self._census.users, self._census.items), hash=False, broadcast=True)
+        census = self._census
+        known = client.scatter(
+            (census.users, census.items, census.units), hash=False, broadcast=True
+        )
         cut = [
             client.submit(_cut, part, known, bounds, list(hosts), pure=False)
             for part in self._readings()
@@ -181,13 +200,18 @@ class Census(NamedTuple):
     users: Vocabulary
     items: Vocabulary
     votes_per_user: Places
+    squares: Squares | None  # of the features
+    units: Units | None  # of the features: of all votes, once all parts are counted
 
     @classmethod
     def of(cls, part: Reading) -> Census:
         """Count one part."""
         votes = part.votes
         users, items = Vocabulary(votes.users, "user"), Vocabulary(votes.items, "item")
-        return cls(users, items, votes.votes_per_user)
+        if votes.features is None:
+            return cls(users, items, votes.votes_per_user, None, None)
+        squares = Squares.of(votes.features.differences, votes.weight)
+        return cls(users, items, votes.votes_per_user, squares, votes.features.units)
 
     @classmethod
     def sum(cls, counted: Sequence[Census]) -> Census:
@@ -197,7 +221,15 @@ class Census(NamedTuple):
         votes_per_user = np.zeros(len(users), dtype=np.int64)
         for each in counted:
             votes_per_user[users.encode(each.users.labels)] += each.votes_per_user
-        return cls(users, items, votes_per_user)
+        squares = [each.squares for each in counted if each.squares is not None]
+        total = reduce(add, squares) if squares else None
+        return cls(users, items, votes_per_user, total, counted[0].units)
+
+    def complete(self, source: str) -> Census:
+        """Return it with the units of all votes."""
+        if self.units is None or self.squares is None:
+            return self
+        return self._replace(units=self.squares.units(self.units.names, source))
 
 
 # --- on the workers -------------------------------------------------------------------------
@@ -223,14 +255,17 @@ def _describe(part: Reading | Described | InvalidVotes) -> Described | InvalidVo
 
 def _cut(
     part: Reading | Described | InvalidVotes,
-    known: tuple[Vocabulary, Vocabulary],
+    known: tuple[Vocabulary, Vocabulary, Units | None],
     bounds: list[int],
     wanted: list[int],
 ) -> dict[int, Piece]:
     """Cut one part into the pieces of some shards, users and items by their place among all."""
     if not isinstance(part, Reading):  # as it was before
         raise InvalidVotes("the votes have changed during the fit; fit them again.")
-    votes = part.votes.renumbered(*known)
+    users, items, units = known
+    votes = part.votes.renumbered(users, items)
+    if votes.features is not None and units is not None:
+        votes = replace(votes, features=replace(votes.features, scale=units.scale))
     order = np.argsort(votes.user, kind="stable")
     cuts = list(pairwise(np.searchsorted(votes.user[order], bounds).tolist()))
     return {
