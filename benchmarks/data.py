@@ -5,16 +5,21 @@ are never shipped with it. Run as a script, this says which are there.
 """
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import polars as pl
 
 from isplitlbi import Comparisons
+from isplitlbi.data.splits import split_within_user
 
 NAMES = ("simulation", "age", "college", "llmfao", "wmt16_cze-eng")
 
 # Votes that come from one ranking stay together in every split.
 GROUPS = {"wmt16_cze-eng": "ranking"}
+
+# The sides of age and college were drawn with seed 0: a split with that seed would know them.
+FIRST_SEED = 100
 
 
 def find(name: str) -> Path | None:
@@ -41,6 +46,12 @@ def load_fixed_split(name: str) -> tuple[Comparisons, Comparisons] | None:
     frame = pl.read_csv(file, infer_schema=False)
     votes, is_test = Comparisons.from_frame(frame), frame["is_test"].to_numpy() == "1"
     return votes.subset(~is_test), votes.subset(is_test)
+
+
+def random_splits(votes: Comparisons, n_splits: int) -> Iterator[tuple[Comparisons, Comparisons]]:
+    """Split 80/20 within users, rankings kept whole; the splits of experiments/terms.py."""
+    for seed in range(FIRST_SEED, FIRST_SEED + n_splits):
+        yield split_within_user(votes, 0.2, rng=seed)
 
 
 if __name__ == "__main__":

@@ -30,6 +30,35 @@ def test_simulated_votes_come_with_their_truth(votes_file):
     assert piped.stdout == votes_file.read_text()
 
 
+def test_simulated_users_differ_in_the_ways_that_are_asked_for(tmp_path):
+    invoke("simulate", "-o", str(tmp_path / "votes.csv"), "--truth", str(tmp_path / "truth.csv"),
+           "--users", "10", "--least", "20", "--most", "20", "--sharpness", "0,.5,1,2,-1",
+           "--side", ".3,.5", "--taste", ".2", "--forced")  # fmt: skip
+    votes, truth = (pl.read_csv(tmp_path / f"{name}.csv") for name in ("votes", "truth"))
+    assert set(votes["winner"]) == {"left", "right"}
+    assert truth.columns == ["user", "abnormal", "kind", "sharpness", "side"]
+    assert sorted(truth["sharpness"]) == [-1, -1, 0, 0, 0.5, 0.5, 1, 1, 2, 2]
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["--sharpness", "sharp"], "--sharpness sharp: expected a number, or numbers separated"),
+        (["--side", "1,2,3"], "side must be a number, or a pair"),
+        (["--feature", "length"], "--feature length: expected NAME=EFFECT"),
+        (["--feature", "length=long"], "--feature length: long: expected a number"),
+        (["--feature", "a=1", "--feature", "a=2"], "--feature a is given twice"),
+        (["--forced", "--tie-habit", ".3"], "tie_habit needs ties"),
+    ],
+)
+def test_a_study_that_cannot_be_drawn_is_one_sentence(
+    flags, message, tmp_path, monkeypatch, capsys
+):
+    said = refused(monkeypatch, capsys, "simulate", "-o", str(tmp_path / "votes.csv"), *flags)
+    assert message in " ".join(said.split())
+    assert not (tmp_path / "votes.csv").exists()
+
+
 def test_the_summary_of_a_fit_says_where_to_go_on(votes_file, tmp_path):
     shown = invoke("fit", str(votes_file), "-o", str(tmp_path / "m"))
     for part in (

@@ -1,7 +1,11 @@
+import hashlib
+import inspect
+
 import numpy as np
 import pytest
 from scipy.stats import chisquare, logistic, norm, uniform
 
+from isplitlbi import Comparisons
 from isplitlbi.errors import InvalidSetting
 from isplitlbi.evaluation.simulate import (
     MALICIOUS_KINDS,
@@ -11,6 +15,7 @@ from isplitlbi.evaluation.simulate import (
     simulate,
     small_deviations_study,
 )
+from isplitlbi.evaluation.truth import Truth
 
 CDF = {"logistic": logistic.cdf, "normal": norm.cdf, "uniform": uniform(-1, 2).cdf}
 
@@ -238,9 +243,207 @@ def test_small_deviations_are_a_fifth_of_the_papers():
         ({"malicious": {"random": -0.1}}, "'random' must be between 0 and 1"),
         ({"malicious": {"lazy": 0.1}}, "'lazy' is not one of reversed, random"),
         ({"malicious": {"random": 0.5, "reversed": 0.4}}, "at most 1, not 1.1"),
+        ({"sharpness": -1.0}, "sharpness, a standard deviation, must be at least 0 and finite"),
+        ({"sharpness": "sharp"}, "sharpness, a standard deviation"),
+        ({"sharpness": ()}, "sharpness is an empty list"),
+        ({"sharpness": (1.0, float("inf"))}, "a slope of sharpness must be a finite number"),
+        ({"side": -0.1}, "side, a standard deviation"),
+        ({"side": (0.1, -0.1)}, "the second number of side, a standard deviation"),
+        ({"side": (0.1, 0.2, 0.3)}, "side must be a number, or a pair"),
+        ({"taste_sd": float("nan")}, "taste_sd, a standard deviation"),
+        ({"threshold_sd": -1}, "threshold_sd, a standard deviation"),
+        ({"tie_habit": float("inf")}, "tie_habit, a standard deviation"),
+        ({"features": {"length": "long"}}, "effect of feature 'length' must be a finite number"),
+        ({"features": {"length": (0.5, -1)}}, "second number of the effect of feature 'length'"),
+        ({"features": {"left": 0.5}}, "a feature cannot be called 'left'"),
+        ({"features": {"  ": 0.5}}, "a feature cannot be called"),
+        ({"threshold": None, "tie_habit": 0.3}, "tie_habit needs ties: give a threshold"),
+        ({"threshold": None, "threshold_sd": 0.3}, "threshold_sd needs ties"),
+        ({"threshold": None, "malicious": {"always-tie": 0.1}}, "nobody can always answer a tie"),
         ({"noise": "cauchy"}, "noise must be one of logistic, normal, uniform, not 'cauchy'"),
     ],
 )
 def test_a_parameter_that_makes_no_sense_is_named_in_the_error(parameters, message):
     with pytest.raises(InvalidSetting, match=message):
         simulate(**parameters, random_state=0)
+
+
+# --- users who differ in more than taste, and items in the ties they invite -----------------------
+
+HAS_FEATURES = "features" in inspect.signature(Comparisons.from_arrays).parameters
+needs_features = pytest.mark.skipif(not HAS_FEATURES, reason="votes without features")
+
+TERMS = {
+    "sharpness": 0.4, "side": (0.3, 0.5), "taste_sd": 0.6, "threshold_sd": 0.3, "tie_habit": 0.25,
+}  # fmt: skip
+
+
+def fingerprint(study):
+    votes, truth = study
+    digest = hashlib.sha256()
+    for array in (
+        *(getattr(votes, name).astype(np.int64) for name in ("user", "left", "right")),
+        votes.outcome, truth.scores, truth.deviations, truth.threshold_deviations,
+    ):  # fmt: skip
+        digest.update(np.ascontiguousarray(array).tobytes())
+    digest.update(repr((truth.kind, truth.threshold)).encode())
+    return digest.hexdigest()[:16]
+
+
+def test_studies_of_the_papers_kind_are_what_they_were_before_there_were_terms():
+    mixed = {
+        "n_users": 30, "n_items": 150, "votes_per_user": (5, 30), "noise": "normal",
+        "malicious": {"reversed": 0.1, "always-tie": 0.1}, "random_state": 5,
+    }  # fmt: skip
+    rng = np.random.default_rng(0)
+    found = [
+        paper_study(rng), paper_study(1), few_votes_study(3), malicious_study("random", 2),
+        simulate(**mixed), paper_study(rng),
+    ]  # fmt: skip
+    # Computed by the version before.
+    before = ["409b9a6d9d6f5a21", "1a204e094ff015ea", "f0a11962d46c0477", "ee691fcb3df62ebb",
+              "aed6d9f28ae9f56f", "8e6586f44633d65c"]  # fmt: skip
+    assert [fingerprint(study) for study in found] == before
+
+
+def test_without_terms_the_truth_is_neutral():
+    _, truth = paper_study(0)
+    assert np.all(truth.sharpness == 1) and np.all(truth.side == 0) and truth.common_side == 0
+    assert np.all(truth.habits == 0) and truth.features.names == ()
+    np.testing.assert_array_equal(truth.user_scores(), truth.scores + truth.deviations)
+    bare = Truth(truth.scores, truth.threshold, truth.deviations, truth.threshold_deviations,
+                 truth.abnormal, truth.kind)  # fmt: skip
+    np.testing.assert_array_equal(bare.sharpness, np.ones(50))
+    np.testing.assert_array_equal(bare.habits, np.zeros(20))
+    assert bare.features.own.shape == (50, 0)
+
+
+def test_terms_have_the_spread_asked_for():
+    _, truth = simulate(
+        n_users=2000, n_items=2000, votes_per_user=(20, 20), abnormal_share=0.0, **TERMS,
+        random_state=0,
+    )  # fmt: skip
+    near = {"rel": 0.08}
+    assert truth.sharpness.mean() == pytest.approx(1.0, abs=0.04)
+    assert truth.sharpness.std() == pytest.approx(0.4, **near)
+    assert (truth.common_side, truth.side.mean()) == (0.3, pytest.approx(0, abs=0.05))
+    assert truth.side.std() == pytest.approx(0.5, **near)
+    assert truth.deviations.std() == pytest.approx(0.6, **near)
+    assert np.log(truth.user_thresholds() / 1.5).std() == pytest.approx(0.3, **near)
+    assert truth.habits.std() == pytest.approx(0.25, **near)
+    assert not truth.abnormal.any()
+
+
+def test_slopes_are_dealt_evenly_and_in_random_order():
+    slopes = (0, 0.5, 1, 2, -1)
+    _, truth = simulate(n_users=52, sharpness=slopes, random_state=0)
+    counts = [int((truth.sharpness == slope).sum()) for slope in slopes]
+    assert sum(counts) == 52 and set(counts) == {10, 11}
+    assert not np.array_equal(truth.sharpness, np.resize(slopes, 52))
+    as_array = simulate(n_users=52, sharpness=np.array(slopes), random_state=0).truth
+    np.testing.assert_array_equal(as_array.sharpness, truth.sharpness)
+
+
+def test_each_term_leaves_the_numbers_of_the_others_alone():
+    everything = simulate(**TERMS, random_state=3)
+    for name, value in TERMS.items():
+        alone = simulate(**{name: value}, random_state=3)
+        field = {"taste_sd": "deviations", "threshold_sd": "threshold_deviations",
+                 "tie_habit": "habits"}.get(name, name)  # fmt: skip
+        np.testing.assert_array_equal(getattr(alone.truth, field), getattr(everything.truth, field))
+        np.testing.assert_array_equal(alone.votes.left, everything.votes.left)
+
+
+def test_the_same_seed_gives_the_same_terms():
+    one, two, other = (simulate(**TERMS, random_state=seed) for seed in (7, 7, 8))
+    for name in ("sharpness", "side", "habits", "deviations", "threshold_deviations"):
+        np.testing.assert_array_equal(getattr(one.truth, name), getattr(two.truth, name))
+        assert not np.array_equal(getattr(one.truth, name), getattr(other.truth, name))
+    np.testing.assert_array_equal(one.votes.outcome, two.votes.outcome)
+
+
+@pytest.mark.parametrize("threshold", [0.7, None])
+def test_outcomes_occur_as_often_as_the_terms_say(threshold):
+    terms = TERMS if threshold else {"sharpness": (0, 0.5, 2, -1), "side": (0.3, 0.5)}
+    votes, truth = simulate(
+        n_users=100, n_items=6, votes_per_user=(500, 500), score_sd=1.0, threshold=threshold,
+        malicious={"random": 0.2, "reversed": 0.1}, **terms, random_state=1,
+    )  # fmt: skip
+    margin = truth.margins(votes.user, votes.left, votes.right)
+    width = truth.thresholds(votes.user, votes.left, votes.right)
+    random = np.array(truth.kind)[votes.user] == "random"
+    np.testing.assert_allclose(margin[random], 0, atol=1e-12)
+    width[random] = truth.user_thresholds()[votes.user[random]]
+    left, right = logistic.cdf(margin - width), logistic.cdf(-margin - width)
+    probabilities = np.stack([left, 1 - left - right, right], axis=1)
+    happened = np.stack([votes.outcome == value for value in (1, 0, -1)], axis=1)
+    for key in (margin, width, truth.side[votes.user], truth.sharpness[votes.user]):
+        for rows in np.array_split(np.argsort(key, kind="stable"), 10):
+            p = probabilities[rows]
+            error = np.sqrt((p * (1 - p)).sum(axis=0).clip(0)) + 1e-6
+            assert np.all(np.abs(happened[rows].sum(axis=0) - p.sum(axis=0)) <= 4 * error)
+
+
+@pytest.mark.parametrize("noise", CDF)
+def test_forced_choice_has_no_ties_and_no_threshold(noise):
+    votes, truth = simulate(
+        threshold=None, malicious={"random": 0.2, "always-left": 0.1}, noise=noise, random_state=0
+    )
+    assert set(votes.outcome) == {1, -1}
+    always = np.array(truth.kind) == "always-left"
+    assert truth.threshold == 0 and np.all(truth.user_thresholds()[~always] == 0)
+    random = (np.array(truth.kind) == "random")[votes.user]
+    assert abs(votes.outcome[random].mean()) < 4 / np.sqrt(random.sum())
+
+
+def test_the_malicious_have_no_terms_of_their_own():
+    _, truth = simulate(
+        n_users=100, malicious=dict.fromkeys(MALICIOUS_KINDS, 0.2), abnormal_share=0.0, **TERMS,
+        random_state=0,
+    )  # fmt: skip
+    kind = np.array(truth.kind)
+    malicious = np.isin(kind, MALICIOUS_KINDS)
+    assert np.all(truth.sharpness[malicious] == 1) and np.all(truth.sharpness[~malicious] != 1)
+    assert np.all(truth.side[kind == "reversed"] == 0)
+    np.testing.assert_array_equal(truth.side[kind == "random"], -truth.common_side)
+    assert np.isnan(truth.side[np.isin(kind, ["always-left", "always-tie"])]).all()
+    np.testing.assert_allclose(truth.user_scores()[kind == "reversed"][0], -truth.scores)
+
+
+def test_habits_stay_with_their_items_when_some_get_no_vote():
+    votes, truth = simulate(
+        n_users=3, n_items=150, votes_per_user=(20, 20), tie_habit=0.5, random_state=4
+    )
+    assert truth.habits.shape == (votes.n_items,) != (150,)
+    whole = simulate(n_users=3, n_items=150, votes_per_user=(2000, 2000), tie_habit=0.5,
+                     random_state=4).truth.habits  # fmt: skip
+    numbers = [int(item.removeprefix("item-")) - 1 for item in votes.items]
+    np.testing.assert_array_equal(truth.habits, whole[numbers])
+
+
+@needs_features
+def test_features_add_their_effect_to_the_margin():
+    votes, truth = simulate(
+        n_users=200, n_items=5, votes_per_user=(200, 200), score_sd=0.5, abnormal_share=0.0,
+        features={"length": 0.5, "price": (-1.0, 0.3)}, threshold=None, random_state=0,
+    )  # fmt: skip
+    assert votes.features.names == truth.features.names == ("length", "price")
+    np.testing.assert_array_equal(truth.features.effects, [0.5, -1.0])
+    assert np.all(truth.features.own[:, 0] == 0)
+    assert truth.features.own[:, 1].std() == pytest.approx(0.3, rel=0.2)
+    raw = (votes.features.values * votes.features.scale).T
+    np.testing.assert_allclose(raw.std(axis=1), 1, rtol=0.02)
+    probability = logistic.cdf(truth.margins(votes.user, votes.left, votes.right, raw))
+    for values in raw:
+        for rows in np.array_split(np.argsort(values), 10):
+            p = probability[rows]
+            excess = (votes.outcome[rows] == 1).sum() - p.sum()
+            assert abs(excess) < 4 * np.sqrt((p * (1 - p)).sum())
+
+
+@needs_features
+def test_features_leave_pairs_and_scores_alone():
+    plain, featured = (simulate(features=f, random_state=0) for f in (None, {"length": 0.5}))
+    np.testing.assert_array_equal(plain.votes.left, featured.votes.left)
+    np.testing.assert_array_equal(plain.truth.scores, featured.truth.scores)
+    assert not np.array_equal(plain.votes.outcome, featured.votes.outcome)

@@ -263,6 +263,25 @@ def evaluate(
 # --- simulate ------------------------------------------------------------------------------
 
 
+Sharpness = Annotated[
+    str,
+    typer.Option(help="How much users' slopes differ from 1, or the slopes, such as 0,.5,1,2,-1."),
+]
+Side = Annotated[
+    str, typer.Option(help="How much users lean to a side; or COMMON,OWN, positive to the left.")
+]
+Taste = Annotated[float, typer.Option(help="How much everybody's scores differ.")]
+TieHabit = Annotated[float, typer.Option(help="How much items differ in the ties they invite.")]
+FeatureEffects = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--feature", metavar="NAME=EFFECT",
+        help="A column of differences and its effect in logits a unit, or NAME=COMMON,OWN.",
+    ),
+]  # fmt: skip
+Forced = Annotated[bool, typer.Option("--forced", help="No ties: every vote names a winner.")]
+
+
 def simulate(
     output: Annotated[
         str, typer.Option("--output", "-o", help="CSV file to write; - for standard output.")
@@ -271,6 +290,12 @@ def simulate(
     items: Annotated[int, typer.Option(min=2, help="Number of items.")] = 20,
     least: Annotated[int, typer.Option(min=1, help="Fewest votes of a user.")] = 200,
     most: Annotated[int, typer.Option(min=1, help="Most votes of a user.")] = 400,
+    sharpness: Sharpness = "0",
+    side: Side = "0",
+    taste: Taste = 0.0,
+    tie_habit: TieHabit = 0.0,
+    feature: FeatureEffects = None,
+    forced: Forced = False,
     truth: Annotated[
         Path | None, typer.Option(help="Another file, for who is truly abnormal and how.")
     ] = None,
@@ -283,7 +308,13 @@ def simulate(
 
     if least > most:
         raise InvalidSetting(f"--least {least} is more than --most {most}.")
-    study = draw(n_users=users, n_items=items, votes_per_user=(least, most), random_state=seed)
+    no_ties: dict[str, Any] = {"threshold": None} if forced else {}
+    study = draw(
+        n_users=users, n_items=items, votes_per_user=(least, most), random_state=seed,
+        sharpness=_numbers("--sharpness", sharpness), side=_numbers("--side", side),
+        taste_sd=taste, tie_habit=tie_habit, features=_effects(feature or []),
+        **no_ties,
+    )  # fmt: skip
     tables = {output: _votes_table(study)}
     if truth is not None:
         tables[str(truth)] = _truth_table(study)
@@ -298,24 +329,56 @@ def simulate(
                 table.write_csv(unfinished)
 
 
+def _numbers(flag: str, text: str) -> Any:
+    """Return a number, or several that commas separate."""
+    try:
+        numbers = tuple(float(part) for part in text.split(","))
+    except ValueError:
+        raise InvalidSetting(
+            f"{flag} {text}: expected a number, or numbers separated by commas."
+        ) from None
+    return numbers if len(numbers) > 1 else numbers[0]
+
+
+def _effects(given: list[str]) -> dict[str, Any]:
+    """Return the effects of features by their names."""
+    effects = {}
+    for each in given:
+        name, is_there, effect = each.partition("=")
+        if not is_there:
+            raise InvalidSetting(f"--feature {each}: expected NAME=EFFECT, such as length=0.5.")
+        if name in effects:
+            raise InvalidSetting(f"--feature {name} is given twice; give it once.")
+        effects[name] = _numbers(f"--feature {name}:", effect)
+    return effects
+
+
 def _votes_table(study: Study) -> pl.DataFrame:
     import polars as pl
 
     from isplitlbi.data.outcomes import WINNERS
 
     votes = study.votes
-    return pl.DataFrame(
-        {
-            "user": votes.users[votes.user],
-            "left": votes.items[votes.left],
-            "right": votes.items[votes.right],
-            "winner": [WINNERS[outcome] for outcome in votes.outcome.tolist()],
-        }
-    )
+    columns = {
+        "user": votes.users[votes.user],
+        "left": votes.items[votes.left],
+        "right": votes.items[votes.right],
+        "winner": [WINNERS[outcome] for outcome in votes.outcome.tolist()],
+    }
+    features: Any = getattr(votes, "features", None)
+    if features is not None:
+        raw = features.values * features.scale
+        columns |= dict(zip(features.names, raw.T, strict=True))
+    return pl.DataFrame(columns)
 
 
 def _truth_table(study: Study) -> pl.DataFrame:
+    """Return what is true of every user; sharpness and side where users differ in them."""
     import polars as pl
 
     truth = study.truth
-    return pl.DataFrame({"user": study.votes.users, "abnormal": truth.abnormal, "kind": truth.kind})
+    columns = {"user": study.votes.users, "abnormal": truth.abnormal, "kind": truth.kind}
+    for name, usual in (("sharpness", 1.0), ("side", 0.0)):
+        if (getattr(truth, name) != usual).any():
+            columns[name] = getattr(truth, name)
+    return pl.DataFrame(columns)

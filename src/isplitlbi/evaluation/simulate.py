@@ -2,23 +2,24 @@
 
 Everybody shares the consensus scores and threshold except the abnormal users. These are of two
 sorts: honest users with a different taste, who vote by scores of their own (the paper's), and
-malicious ones, who reverse the consensus, answer at random, or always give the same answer.
+malicious ones, who reverse the consensus, answer at random, or always give the same answer. Beyond
+the paper, honest users may also differ in sharpness, side, threshold and in what features mean to
+them, and items in how often they invite a tie.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from statistics import NormalDist
-from typing import Literal, NamedTuple
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from isplitlbi.data.comparisons import Comparisons
-from isplitlbi.errors import InvalidSetting
-from isplitlbi.typing import Floats, Indices, Mask, Places
+from isplitlbi.evaluation.design import MALICIOUS_KINDS, NOISES, Design, Effect, Side, Slopes
+from isplitlbi.evaluation.truth import TrueFeatures, Truth
+from isplitlbi.typing import Floats, Mask, Places
 
 __all__ = [
     "MALICIOUS_KINDS",
@@ -33,51 +34,6 @@ __all__ = [
 
 RandomState = int | np.random.Generator | None
 
-MALICIOUS_KINDS = ("reversed", "random", "always-left", "always-tie")
-
-
-@dataclass(frozen=True, eq=False)
-class Truth:
-    """What the votes were drawn from; rows and columns as in ``votes.users``, ``votes.items``.
-
-    Parameters
-    ----------
-    scores : array of shape (n_items,)
-        Consensus scores. Only their differences matter.
-    threshold : float
-        Consensus tie threshold.
-    deviations : array of shape (n_users, n_items)
-        What each user adds to the consensus scores: zero for consensus users. The malicious are
-        put in the same terms where these can say it: a reversed user's own scores are minus the
-        consensus, those of a random one are all zero. The rows of users who always give one
-        answer are nan, since no scores describe them.
-    threshold_deviations : array of shape (n_users,)
-        What each user adds to the consensus threshold; nan as above.
-    abnormal : array of bool, shape (n_users,)
-        Whether the user is anything but a consensus user.
-    kind : tuple of str
-        Per user: consensus, different taste, reversed, random, always-left or always-tie.
-    """
-
-    scores: Floats
-    threshold: float
-    deviations: Floats
-    threshold_deviations: Floats
-    abnormal: Mask
-    kind: tuple[str, ...]
-
-    def user_scores(self) -> Floats:
-        """Return the scores each user votes by, shape (n_users, n_items)."""
-        return self.scores + self.deviations
-
-    def user_thresholds(self) -> Floats:
-        """Return the tie threshold of each user, shape (n_users,)."""
-        return self.threshold + self.threshold_deviations
-
-    def of_items(self, items: Indices) -> Truth:
-        """Return the truth about some of the items."""
-        return replace(self, scores=self.scores[items], deviations=self.deviations[:, items])
-
 
 class Study(NamedTuple):
     """Simulated votes, and the truth they were drawn from."""
@@ -89,103 +45,20 @@ class Study(NamedTuple):
 _ONE_ANSWER = {"always-left": 1, "always-tie": 0}
 
 
-class _Noise(NamedTuple):
-    draw: Callable[[np.random.Generator, int], Floats]
-    # The threshold that makes the three outcomes of two equal items equally probable: F^-1(2/3).
-    indifferent_threshold: float
-
-
-_NOISES = {
-    "logistic": _Noise(lambda rng, size: rng.logistic(size=size), math.log(2)),
-    "normal": _Noise(lambda rng, size: rng.normal(size=size), NormalDist().inv_cdf(2 / 3)),
-    "uniform": _Noise(lambda rng, size: rng.uniform(-1, 1, size=size), 1 / 3),
-}
-
-
-@dataclass(frozen=True)
-class _Design:
-    """The settings of `simulate`."""
-
-    n_users: int
-    n_items: int
-    votes_per_user: tuple[int, int]
-    score_sd: float
-    threshold: float
-    abnormal_share: float
-    deviation_sd: float
-    threshold_spread: float
-    malicious: Mapping[str, float]
-    noise: str
-
-    def __post_init__(self) -> None:
-        """Refuse what makes no sense."""
-        self._check_sizes()
-        self._check_spreads()
-        self._check_shares()
-        if self.noise not in _NOISES:
-            raise InvalidSetting(f"noise must be one of {', '.join(_NOISES)}, not {self.noise!r}.")
-
-    def _check_sizes(self) -> None:
-        if self.n_users < 1:
-            raise InvalidSetting(f"n_users must be at least 1, not {self.n_users}.")
-        if self.n_items < 2:
-            raise InvalidSetting(
-                f"n_items must be at least 2, since a vote compares two, not {self.n_items}."
-            )
-        low, high = self.votes_per_user
-        if not 1 <= low <= high:
-            raise InvalidSetting(
-                "votes_per_user must be two numbers, least and most, with 1 <= least <= most, "
-                f"not {self.votes_per_user}."
-            )
-
-    def _check_spreads(self) -> None:
-        for name in ("score_sd", "threshold", "deviation_sd"):
-            value = getattr(self, name)
-            if not 0 < value < math.inf:
-                raise InvalidSetting(f"{name} must be positive and finite, not {value}.")
-        if not 0 <= self.threshold_spread < 1:
-            raise InvalidSetting(
-                "threshold_spread must be at least 0 and below 1, so that every threshold stays "
-                f"positive, not {self.threshold_spread}."
-            )
-
-    def _check_shares(self) -> None:
-        unknown = [kind for kind in self.malicious if kind not in MALICIOUS_KINDS]
-        if unknown:
-            raise InvalidSetting(
-                f"malicious kind {unknown[0]!r} is not one of {', '.join(MALICIOUS_KINDS)}."
-            )
-        for name, share in {"abnormal_share": self.abnormal_share, **self.malicious}.items():
-            if not 0 <= share <= 1:
-                raise InvalidSetting(f"The share {name!r} must be between 0 and 1, not {share}.")
-        total = self.abnormal_share + sum(self.malicious.values())
-        if total > 1 + 1e-9:  # ten times 0.1 may exceed 1 by rounding
-            raise InvalidSetting(
-                "abnormal_share and the shares of the malicious must sum to at most 1, "
-                f"not {total:g}; lower one of them."
-            )
-
-
 def simulate(
-    *,
-    n_users: int = 50,
-    n_items: int = 20,
-    votes_per_user: tuple[int, int] = (200, 400),
-    score_sd: float = 5.0,
-    threshold: float = 1.5,
-    abnormal_share: float = 0.2,
-    deviation_sd: float = 5.0,
-    threshold_spread: float = 0.5,
+    *, n_users: int = 50, n_items: int = 20, votes_per_user: tuple[int, int] = (200, 400),
+    score_sd: float = 5.0, threshold: float | None = 1.5, abnormal_share: float = 0.2,
+    deviation_sd: float = 5.0, threshold_spread: float = 0.5,
     malicious: Mapping[str, float] | None = None,
     noise: Literal["logistic", "normal", "uniform"] = "logistic",
-    random_state: RandomState,
-) -> Study:
+    sharpness: Slopes = 0.0, side: Side = 0.0, taste_sd: float = 0.0, threshold_sd: float = 0.0,
+    tie_habit: float = 0.0, features: Mapping[str, Effect] | None = None, random_state: RandomState,
+) -> Study:  # fmt: skip
     """Draw users, items and votes; the defaults are the paper's simulated study (Sec. 3.1).
 
     A vote on a random pair of distinct items is "left" when margin + noise > threshold, "right"
-    when it is <= -threshold, else a tie; margin and threshold are the user's own. Ids are
-    ``user-01``, ``item-01`` and so on, zero-padded.
+    when it is <= -threshold, else a tie; `truth` has both. Ids are ``user-01``, ``item-01`` and so
+    on, zero-padded.
 
     Parameters
     ----------
@@ -195,18 +68,27 @@ def simulate(
         Each user's number of votes is uniform between these two, both included.
     score_sd, threshold : float
         Standard deviation of the consensus scores, normal around zero; consensus tie threshold.
+        With None for a threshold there are no ties.
     abnormal_share : float
         Probability of each user to have a different taste, as in the paper: their number is random.
     deviation_sd, threshold_spread : float
         Of such users: standard deviation of the score deviations; by which share of it at most the
         threshold differs from the consensus, uniformly.
     malicious : mapping of str to float, optional
-        Share of the users (rounded to whole users, who are picked at random) of each malicious
-        kind, in addition to `abnormal_share`. Kinds: "reversed" (votes by the consensus upside
-        down), "random" (each outcome with probability 1/3, whatever the items), "always-left",
-        "always-tie".
+        Share of the users (rounded to whole users) of each malicious kind: "reversed" (votes by the
+        consensus upside down), "random" (each outcome equally probable), "always-left",
+        "always-tie". They have no sharpness, side, taste or threshold of their own.
     noise : {"logistic", "normal", "uniform"}
         Standard logistic (Bradley-Terry) or normal (Thurstone-Mosteller), or uniform on [-1, 1].
+    sharpness : float or list of float
+        Standard deviation of the users' slopes around 1, or slopes to deal to them evenly.
+    side : float or (float, float)
+        Standard deviation of the users' sides; or the common side, and that.
+    taste_sd, threshold_sd, tie_habit : float
+        Standard deviations: of everybody's own taste, of the users' log thresholds, of the items'
+        tie habits.
+    features : mapping of str to float or (float, float), optional
+        Effect of each in logits per unit; or that, and the standard deviation of the users' own.
     random_state : int, numpy.random.Generator or None
         The same number gives the same study; None gives a new one each time.
 
@@ -216,17 +98,11 @@ def simulate(
     >>> votes.n_users, votes.n_items, truth.kind.count("reversed")
     (4, 20, 1)
     """
-    design = _Design(
+    return _drawn(Design(
         n_users, n_items, votes_per_user, score_sd, threshold, abnormal_share, deviation_sd,
-        threshold_spread, {} if malicious is None else malicious, noise,
-    )  # fmt: skip
-    rng = np.random.default_rng(random_state)
-    truth = _draw_truth(design, rng)
-    user, left, right = _draw_pairs(design, rng)
-    outcome = _draw_outcomes(truth, user, left, right, _NOISES[noise].draw(rng, len(user)))
-    users, items = _ids("user", n_users), _ids("item", n_items)
-    votes = Comparisons.from_arrays(users[user], items[left], items[right], outcome)
-    return Study(votes, truth.of_items(np.union1d(left, right)))
+        threshold_spread, malicious or {}, noise, sharpness, side, taste_sd, threshold_sd,
+        tie_habit, features or {},
+    ), np.random.default_rng(random_state))  # fmt: skip
 
 
 def paper_study(random_state: RandomState) -> Study:
@@ -290,7 +166,24 @@ def malicious_study(kind: str, random_state: RandomState) -> Study:
     )
 
 
-def _draw_truth(design: _Design, rng: np.random.Generator) -> Truth:
+def _drawn(design: Design, rng: np.random.Generator) -> Study:
+    # What the paper's study does not have is drawn from streams of its own, one for each term: the
+    # numbers of the others stay as they are.
+    streams = rng.spawn(6)
+    truth = _with_terms(design, _draw_truth(design, rng), streams)
+    user, left, right = _draw_pairs(design, rng)
+    noise = NOISES[design.noise].draw(rng, len(user))
+    values = [streams[-1].normal(size=len(user)) for _ in design.features]
+    outcome = _answers(truth, (user, left, right), values, noise)
+    users, items = _ids("user", design.n_users), _ids("item", design.n_items)
+    columns: dict[str, Any] = {}
+    if values:
+        columns["features"] = dict(zip(design.features, values, strict=True))
+    votes = Comparisons.from_arrays(users[user], items[left], items[right], outcome, **columns)
+    return Study(votes, truth.of_items(np.union1d(left, right)))
+
+
+def _draw_truth(design: Design, rng: np.random.Generator) -> Truth:
     """Draw the consensus, and who deviates from it by what."""
     shape = (design.n_users, design.n_items)
     scores = rng.normal(0, design.score_sd, design.n_items)
@@ -299,7 +192,8 @@ def _draw_truth(design: _Design, rng: np.random.Generator) -> Truth:
     # Drawn for everybody, so that who is abnormal does not shift the numbers of the others.
     taste = rng.normal(0, design.deviation_sd, shape)
     spread = design.threshold_spread
-    taste_threshold = design.threshold * rng.uniform(-spread, spread, design.n_users)
+    threshold = design.threshold or 0.0
+    taste_threshold = threshold * rng.uniform(-spread, spread, design.n_users)
 
     deviations = np.zeros(shape)
     threshold_deviations = np.zeros(design.n_users)
@@ -308,14 +202,15 @@ def _draw_truth(design: _Design, rng: np.random.Generator) -> Truth:
     threshold_deviations[different] = taste_threshold[different]
     deviations[kind == "reversed"] = -2 * scores
     deviations[random] = -scores
-    indifferent = _NOISES[design.noise].indifferent_threshold
-    threshold_deviations[random] = indifferent - design.threshold
+    if not design.is_forced:
+        indifferent = NOISES[design.noise].indifferent_threshold
+        threshold_deviations[random] = indifferent - threshold
     one_answer = np.isin(kind, list(_ONE_ANSWER))
     deviations[one_answer] = np.nan
     threshold_deviations[one_answer] = np.nan
     return Truth(
         scores=scores,
-        threshold=float(design.threshold),
+        threshold=float(threshold),
         deviations=deviations,
         threshold_deviations=threshold_deviations,
         abnormal=kind != "consensus",
@@ -323,7 +218,51 @@ def _draw_truth(design: _Design, rng: np.random.Generator) -> Truth:
     )
 
 
-def _draw_pairs(design: _Design, rng: np.random.Generator) -> tuple[Places, Places, Places]:
+def _with_terms(design: Design, truth: Truth, streams: Sequence[np.random.Generator]) -> Truth:
+    """Add the terms in which honest users and items differ beyond the paper's study."""
+    n_users, n_items = design.n_users, design.n_items
+    of_slopes, of_sides, of_taste, of_thresholds, of_items, of_features = streams
+    kind = np.array(truth.kind)
+    honest = ~np.isin(kind, MALICIOUS_KINDS)
+    random, one_answer = kind == "random", np.isin(kind, list(_ONE_ANSWER))
+
+    def own(drawn: Floats, common: float | Floats) -> Floats:
+        """Return the users' own part; nobody at random knows even the common one."""
+        drawn[~honest] = 0.0
+        drawn[random] = -np.asarray(common)
+        drawn[one_answer] = np.nan
+        return drawn
+
+    common_side, side_sd = design.sides
+    effects = np.array([effect for effect, _ in design.effects.values()])
+    effect_sds = np.array([sd for _, sd in design.effects.values()])
+    taste = of_taste.normal(0, design.taste_sd, (n_users, n_items)) * honest[:, None]
+    factor = np.exp(of_thresholds.normal(0, design.threshold_sd, n_users) * honest)
+    own_effects = own(of_features.normal(size=(n_users, len(effects))) * effect_sds, effects)
+    return replace(
+        truth,
+        deviations=truth.deviations + taste,
+        threshold_deviations=truth.threshold_deviations + (factor - 1) * truth.user_thresholds(),
+        sharpness=_draw_slopes(design, of_slopes, honest),
+        side=own(side_sd * of_sides.normal(size=n_users), common_side),
+        common_side=float(common_side),
+        habits=design.tie_habit * of_items.normal(size=n_items),
+        features=TrueFeatures(tuple(design.features), effects, own_effects),
+    )
+
+
+def _draw_slopes(design: Design, rng: np.random.Generator, honest: Mask) -> Floats:
+    """Draw the users' slopes around 1, or deal those that are given evenly."""
+    slopes = np.ones(len(honest))
+    n_honest = int(honest.sum())
+    if design.slopes:
+        slopes[honest] = rng.permutation(np.resize(design.slopes, n_honest))
+    else:
+        slopes[honest] += rng.normal(0, design.slope_sd, n_honest)
+    return slopes
+
+
+def _draw_pairs(design: Design, rng: np.random.Generator) -> tuple[Places, Places, Places]:
     """Draw who compares what: users, left and right items."""
     low, high = design.votes_per_user
     n_votes = rng.integers(low, high, design.n_users, endpoint=True)
@@ -333,19 +272,19 @@ def _draw_pairs(design: _Design, rng: np.random.Generator) -> tuple[Places, Plac
     return user, left, right
 
 
-def _draw_outcomes(
-    truth: Truth, user: Places, left: Places, right: Places, noise: Floats
+def _answers(
+    truth: Truth, pairs: tuple[Places, Places, Places], values: Sequence[Floats], noise: Floats
 ) -> NDArray[np.int8]:
     """Let users answer."""
-    scores, deviations = truth.scores, truth.deviations
-    margin = scores[left] - scores[right] + deviations[user, left] - deviations[user, right]
-    threshold = truth.user_thresholds()[user]
-    perceived = margin + noise
+    user, kind = pairs[0], np.array(truth.kind)
+    perceived = truth.margins(*pairs, values) + noise
+    random = (kind == "random")[user]
+    threshold = np.where(random, truth.user_thresholds()[user], truth.thresholds(*pairs))
     outcome = np.zeros(user.size, dtype=np.int8)
     outcome[perceived > threshold] = 1
     outcome[perceived <= -threshold] = -1
-    for kind, answer in _ONE_ANSWER.items():
-        outcome[(np.array(truth.kind) == kind)[user]] = answer
+    for each, answer in _ONE_ANSWER.items():
+        outcome[(kind == each)[user]] = answer
     return outcome
 
 
