@@ -14,7 +14,8 @@ slot       one parameter of one user: an item that the user has compared, or a t
            user never compared has no slot: its deviation is exactly zero.
 coordinate where a slot meets the consensus vector
 edge       votes of one user that the model cannot tell apart, collapsed to three counts
-column     what a trait counts for in the margin of an edge; the threshold has none
+column     what a trait counts for in the margin of an edge; the threshold has none, and the
+           sharpness needs none, since it multiplies scores that the whole model has
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.typing import Floats, Indices, Integers, Places
 
 __all__ = [
+    "SHARPNESS",
     "TASTE",
     "THRESHOLD",
     "Edges",
@@ -47,7 +49,7 @@ PACKED_BITS = 63  # what a user, a pair and an outcome may take together to be s
 # A table of all (user, item) finds a slot at once; it may be this many times as long as the votes.
 TABLE_PER_VOTE = 16
 
-TASTE, THRESHOLD = "taste", "threshold"
+TASTE, SHARPNESS, THRESHOLD = "taste", "sharpness", "threshold"
 
 
 class Sees(IntEnum):
@@ -193,16 +195,18 @@ class Layout(NamedTuple):
         traits: Sequence[Trait] = (),
         sees: Sees = Sees.PAIR,
         *,
+        has_sharpness: bool = False,
         has_habits: bool = False,
     ) -> Layout:
-        """Lay out votes, for the traits that enter the margin; found once and kept.
+        """Lay out votes, for the traits that have a column; found once and kept.
 
         Votes that are a part of others have the slots of the whole. They are collapsed by what the
         traits see, or more finely where ``sees`` asks for it. What is kept does not depend on what
         a trait counts for, unless that belongs to the vote.
         """
         sees = max([sees, *(trait.sees for trait in traits)])
-        names = tuple(trait.name for trait in traits)
+        names = (SHARPNESS,) if has_sharpness else ()
+        names += tuple(trait.name for trait in traits)
         of_votes = tuple(trait for trait in traits if trait.sees == Sees.VOTE)
         known = _LAYOUTS.setdefault(votes, {})
         key = (names, of_votes, sees, has_habits)

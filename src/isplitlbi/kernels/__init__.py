@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from isplitlbi.data.layout import Edges, Layout, Slots
+from isplitlbi.data.layout import SHARPNESS, Edges, Layout, Slots
 from isplitlbi.errors import InvalidSetting
 from isplitlbi.model.terms import PAPER, Terms
 from isplitlbi.typing import Floats, Mask
@@ -53,14 +53,18 @@ class Problem(NamedTuple):
     The link is an argument of its own: numba recognises tuples of arrays quickly, but not with an
     object of ours among them.
 
-    A user's own coordinates are deviations in units of their terms, ``consensus + scale * own``. A
-    threshold with a bound is an exception: there the own coordinate is the threshold itself, so
-    that the bound is a box, and the consensus meets it only through the deviation.
+    Within a step, users have *own* coordinates, which are deviations in units of their terms, with
+    two exceptions. Those of items are all that a user adds to the consensus, by taste and by
+    sharpness, so that votes do not know of sharpness, and only the cost of deviations does. And a
+    threshold with a bound is the threshold itself, so that the bound is a box, and the consensus
+    meets it only through the deviation.
     """
 
     slots: Slots
     edges: Edges
-    scales: Floats  # (n_terms,) how large the unit of each term is
+    scales: Floats  # (n_terms,) how large the unit of each term is; of taste, 1 or 0
+    reference: Floats  # (n_slots,) what sharpness multiplies, in its unit; empty without
+    toward: Floats  # (width,) the same in the consensus; nothing where sharpness multiplies nothing
     precision: Floats  # (width,) of a prior on the consensus, around zero
     common: Floats  # (width,) 1 for what the consensus has a number of, else 0
     bounded: float  # 1 where thresholds have a bound, else 0
@@ -70,14 +74,57 @@ class Problem(NamedTuple):
     @classmethod
     def of(cls, layout: Layout, delta: float, terms: Terms = PAPER) -> Self:
         """Take votes as they are laid out for these terms."""
-        vector, scales = layout.vector, np.array(terms.scales)
+        vector, scales, reference = layout.vector, np.array(terms.scales), np.empty(0)
+        if terms.has_sharpness:
+            reference = scales[1] * _centred(layout, terms.reference)
+        toward = np.zeros(vector.width)
+        if terms.reference is not None:
+            toward[vector.scores] = terms.reference
         bounded = terms.ties == "bounded"
         has_ties = (layout.sum_by_user(layout.edges.ties) > 0) & bounded
         precision, common = terms.precision(vector), terms.is_common(vector)
         delta = delta if bounded else -np.inf
         return cls(
-            layout.slots, layout.edges, scales, precision, common, float(bounded), has_ties, delta
-        )
+            layout.slots, layout.edges, scales, reference, toward, precision, common, float(bounded),
+            has_ties, delta,
+        )  # fmt: skip
+
+    def own(self, consensus: Floats, deviation: Floats) -> Floats:
+        """Return the own coordinates of deviations, which are changed to these."""
+        at = self.slots.threshold
+        level = deviation[at] + self.bounded * consensus[self.slots.common_threshold]
+        deviation[at] = np.maximum(level, self.delta)
+        deviation += self._by_sharpness(deviation)
+        return deviation
+
+    def deviation(self, consensus: Floats, own: Floats) -> Floats:
+        """Return the deviations that own coordinates mean, which are changed to these."""
+        own[self.slots.threshold] -= self.bounded * consensus[self.slots.common_threshold]
+        own -= self._by_sharpness(own)
+        return own
+
+    def _by_sharpness(self, own: Floats) -> Floats | float:
+        """Return what sharpness adds to every slot."""
+        if len(self.reference) == 0:
+            return 0.0
+        sharpness = self.slots.threshold - len(self.edges.columns) - 1
+        return self.reference * own[sharpness[self.slots.owner]]
+
+
+def _centred(layout: Layout, scores: Floats | None) -> Floats:
+    """Return the scores of every user's items, around their mean.
+
+    Votes do not know the difference, since they compare; so centred, sharpness is not mixed up with
+    what is the same for all items. Nothing is elsewhere.
+    """
+    centred, slots = np.zeros(layout.n_slots), layout.slots
+    if scores is None:
+        return centred
+    item = slots.coordinate < layout.vector.n_items
+    centred[item] = scores[slots.coordinate[item]]
+    n_compared = np.add.reduceat(item.astype(np.float64), slots.start[:-1])
+    middle = np.add.reduceat(centred, slots.start[:-1]) / np.maximum(n_compared, 1.0)
+    return np.where(item, centred - middle[slots.owner], 0.0)
 
 
 class Flow(NamedTuple):
@@ -134,6 +181,10 @@ class Anchor(NamedTuple):
 SHORT_STEP = 1e-6  # of nu: W stays inside the unit ball for deviations up to its inverse
 
 
+# Of its own second derivative, what eliminating items may take from a user's sharpness.
+MOST_TAKEN = 0.8
+
+
 class System(NamedTuple):
     """The Newton system of one step, as far as it belongs to the users.
 
@@ -141,7 +192,10 @@ class System(NamedTuple):
     """
 
     residual: Floats  # (n_slots,) minus the objective's gradient, until a direction is found
-    inverse: Floats  # (n_slots,) of the second derivative of every slot with itself
+    inverse: Floats  # (n_slots,) of the second derivative of every slot with itself; of sharpness,
+    # of what is left of it when those of items are eliminated
+    lean: Floats  # (n_slots,) by how much an item's solution follows sharpness; empty without
+    pull: Floats  # (n_slots,) by how much sharpness pulls at the consensus; empty without
     coupling: Floats  # (n_slots,) second derivative with the slot's place in the consensus
     pushed: Floats  # (n_slots,) W = Z_old + (step / nu) P
     bend: Floats  # (n_users, 2) the dual term's second derivative is bend0 I - bend1 W W'
@@ -160,9 +214,12 @@ class System(NamedTuple):
         )
         bend, curvature = np.empty((n_users, 2)), np.empty((3, len(layout.edges.first)))
         free = np.empty(n_users, dtype=np.bool_)
+        n_leaning = n_slots if SHARPNESS in layout.vector.traits else 0
+        lean, pull = np.empty(n_leaning), np.empty(n_leaning)
         return cls(
-            residual, inverse, coupling, pushed, bend, curvature, free, direction, product, solution
-        )
+            residual, inverse, lean, pull, coupling, pushed, bend, curvature, free, direction, product,
+            solution,
+        )  # fmt: skip
 
 
 class Gradient(NamedTuple):

@@ -111,9 +111,9 @@ def newton_direction(
 ) -> tuple[Floats, float, int]:
     """Solve the system by preconditioned conjugate gradients.
 
-    The preconditioner couples every slot with its place in the consensus and nothing else, so that
-    users are eliminated exactly: consensus and deviations may trade places freely, and without this
-    their sum would be found long before their shares.
+    The preconditioner couples every slot with its place in the consensus, and with the sharpness of
+    its user, and nothing else, so that users are eliminated exactly: consensus and deviations may
+    trade places freely, and without this their sum would be found long before their shares.
 
     The users' part goes to ``system.solution``.
 
@@ -133,14 +133,18 @@ def newton_direction(
         if not is_free(consensus[at], downhill, work.delta):
             free[at] = 0.0
             solution[at] = downhill
-    eliminate_users(work, users, own, system, of_users)
+    to_sharpness = np.empty(width)
+    reach = eliminate_users(work, users, own, system, of_users, to_sharpness)
     schur = (diagonal - of_users) * free + (1.0 - free)
+    habits = curvature_of_habits(work, anchor, diagonal)
+    per_habit = habits * (2.0 / max(np.sum(habits), 1e-300))  # what one does to an average vote
     length, momentum, slope, size, target, n_steps = 0.0, 0.0, 0.0, 0.0, 0.0, 0
     while True:
         residual -= length * product
         new_size = conjugate_update(work, users, length, system, of_users)
+        of_users += of_users[at] * per_habit
         left = (residual - of_users) * free
-        preconditioned = left / schur
+        preconditioned = solve_consensus(work, schur, to_sharpness, reach, habits, left)
         new_size += np.sum(left * preconditioned)
         if n_steps == 0:
             target = CONJUGATE_ACCURACY**2 * new_size
@@ -151,6 +155,7 @@ def newton_direction(
             return solution, slope, n_steps
 
         direction = momentum * direction + preconditioned
+        preconditioned[at] += np.sum(per_habit * preconditioned)  # what thresholds of users meet
         along = curvature_product(
             work, users, anchor, system, preconditioned, direction, momentum, of_users
         )
@@ -160,6 +165,44 @@ def newton_direction(
         slope += length * size
         solution += length * direction
         n_steps += 1
+
+
+def curvature_of_habits(work: Any, anchor: Anchor, diagonal: Floats) -> Floats:
+    """Return how much the votes bend by each habit; nothing where there is another number."""
+    found = np.zeros(len(diagonal))
+    for k in range(len(diagonal)):
+        if 0 < work.slots.first_habit <= k:
+            found[k] = diagonal[k] - anchor.damping - work.precision[k]
+    return found
+
+
+def solve_consensus(
+    work: Any, schur: Floats, to_sharpness: Floats, reach: float, habits: Floats, left: Floats
+) -> Floats:
+    """Solve for the consensus, roughly: what is left of the system once users are eliminated.
+
+    Every number is solved for by itself, but for two directions in which several numbers together
+    may go without the votes noticing much. Scores that are further apart are as good as users who
+    are all sharper: what eliminating these takes from the scores is known along the reference, as
+    a vector and as its product with the reference. And habits that are all higher are as good as a
+    higher threshold: what habits do to an average vote is counted there, and the rest of them is
+    D - d d' / sum(d), where d is their curvature and D the same on a diagonal, with its prior.
+    """
+    solved, at = left / schur, work.slots.common_threshold
+    if len(work.reference) > 0:
+        per_schur = to_sharpness / schur
+        rest = reach - np.sum(to_sharpness * per_schur)
+        if rest > 1e-9 * reach:
+            solved += per_schur * (np.sum(per_schur * left) / rest)
+    total = np.sum(habits)
+    if total > 0.0:
+        share = habits / schur
+        solved -= (2.0 / total * left[at]) * share
+        rest = total - np.sum(habits * share)
+        if rest > 1e-9 * total:
+            solved += share * (np.sum(habits * solved) / rest)
+        solved[at] -= 2.0 / total * np.sum(habits * solved)
+    return solved
 
 
 def evaluate(
@@ -204,7 +247,7 @@ def everybody(work: Any) -> Users:
 
 # --- what the names stand for ----------------------------------------------------------------
 
-METHOD = (everybody, evaluate, relative, newton_direction, minimise)
+METHOD = (everybody, evaluate, relative, curvature_of_habits, solve_consensus, newton_direction, minimise)
 
 
 def _as_it_is(function: Any) -> Any:

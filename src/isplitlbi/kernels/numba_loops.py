@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from isplitlbi.kernels import newton
+from isplitlbi.kernels import MOST_TAKEN, newton
 from isplitlbi.kernels.numba_links import inlined, inside, loop, part
 from isplitlbi.kernels.numba_votes import (
     CHUNK,
@@ -23,21 +23,23 @@ from isplitlbi.kernels.numba_votes import (
 
 @loop
 def loss_and_gradient(link, problem, consensus, deviation, gradient):
-    slots, edges, scales = problem.slots, problem.edges, problem.scales
-    n_columns, habit = edges.columns.shape[0], slots.first_habit
+    slots, edges, scales, reference = problem.slots, problem.edges, problem.scales, problem.reference
+    n_columns, n_traits, habit = edges.columns.shape[0], len(scales) - 2, slots.first_habit
     total = 0.0
     gradient.consensus[:] = 0.0
     gradient.slots[:] = 0.0
     for user in range(len(slots.start) - 1):
         last = slots.threshold[user]
-        trait = last - n_columns
+        trait, sharpness = last - n_columns, last - n_columns - 1
         for edge in range(edges.start[user], edges.start[user + 1]):
             i, j = edges.first[edge], edges.second[edge]
             left, right = slots.coordinate[i], slots.coordinate[j]
             margin = consensus[left] - consensus[right]
             margin += scales[0] * deviation[i] - scales[0] * deviation[j]
+            if len(reference) > 0:
+                margin += (reference[i] - reference[j]) * deviation[sharpness]
             for k in range(n_columns):
-                own = scales[1 + k] * deviation[trait + k]
+                own = scales[1 + n_traits - n_columns + k] * deviation[trait + k]
                 own += consensus[slots.coordinate[trait + k]]
                 margin += edges.columns[k, edge] * own
             threshold = consensus[slots.common_threshold] + scales[-1] * deviation[last]
@@ -59,9 +61,15 @@ def loss_and_gradient(link, problem, consensus, deviation, gradient):
             if habit:
                 gradient.consensus[habit + left] += by_threshold
                 gradient.consensus[habit + right] += by_threshold
+        by_sharpness = 0.0
         for slot in range(slots.start[user], slots.start[user + 1]):
-            gradient.consensus[slots.coordinate[slot]] += gradient.slots[slot]
-            gradient.slots[slot] *= scales[max(slot - trait + 1, 0)]
+            coordinate = slots.coordinate[slot]
+            gradient.consensus[coordinate] += gradient.slots[slot]
+            if len(reference) > 0:
+                by_sharpness += reference[slot] * gradient.slots[slot]
+            gradient.slots[slot] *= scales[max(slot - last + n_traits + 1, 0)]
+        if len(reference) > 0:
+            gradient.slots[sharpness] = by_sharpness
     for k in range(len(consensus)):
         gradient.consensus[k] += problem.precision[k] * consensus[k]
         gradient.consensus[k] *= problem.common[k]
@@ -189,12 +197,15 @@ def predicted_margin(problem, user, edge, consensus, deviation, deviates):
     if deviates:
         margin += scales[0] * (deviation[i] - deviation[j])
         threshold += scales[-1] * deviation[last]
-    n_columns = index(edges.columns.shape[0])
+    n_columns, n_terms = index(edges.columns.shape[0]), index(len(scales))
+    if deviates and len(problem.reference) > 0:
+        apart = problem.reference[i] - problem.reference[j]
+        margin += apart * deviation[last - n_columns - ONE]
     for c in range(n_columns):
         trait = last - n_columns + c
         own = consensus[index(slots.coordinate[trait])]
         if deviates:
-            own += scales[c + ONE] * deviation[trait]
+            own += scales[n_terms - n_columns - ONE + c] * deviation[trait]
         margin += edges.columns[c, edge] * own
     return margin, threshold
 
@@ -203,12 +214,12 @@ def predicted_margin(problem, user, edge, consensus, deviation, deviates):
 
 
 @inlined
-def cost_of_deviations(anchor, first_slot, last, n_columns, own, pushed):
+def cost_of_deviations(anchor, first_slot, last, n_traits, own, pushed):
     """Return what one user's deviations cost, and the norm of W, which is filled."""
     per_deviation = anchor.step / anchor.nu
     square, deviation_square, moved_square = 0.0, 0.0, 0.0
-    start, stop = first_slot, last - n_columns
-    for term in range(n_columns + index(2)):
+    start, stop = first_slot, last - n_traits
+    for term in range(n_traits + index(2)):
         hold = anchor.holds[term]
         for slot in range(start, stop):
             deviation = own[slot]
@@ -223,6 +234,59 @@ def cost_of_deviations(anchor, first_slot, last, n_columns, own, pushed):
     return cost, math.sqrt(square)
 
 
+@inlined
+def total_of_user(problem, consensus, own, user, total, kept):
+    """Fill what one user's votes see; then turn own coordinates to deviations, keeping them."""
+    slots, scales, bounded = problem.slots, problem.scales, problem.bounded
+    n_columns = index(problem.edges.columns.shape[0])
+    first_slot, last = index(slots.start[user]), index(slots.threshold[user])
+    n_traits = index(len(scales) - 2)
+    common, at = index(slots.common_threshold), last - first_slot
+    for k in range(at - n_traits):
+        slot = first_slot + k
+        total[k] = consensus[index(slots.coordinate[slot])] + own[slot]
+    for k in range(at - n_columns, at):
+        slot = first_slot + k
+        of_user = scales[k + n_traits + ONE - at] * own[slot]
+        total[k] = consensus[index(slots.coordinate[slot])] + of_user
+    total[at] = (1.0 - bounded) * consensus[common] + scales[-1] * own[last]
+    kept[at] = own[last]
+    own[last] -= bounded * consensus[common]
+    if len(problem.reference) > 0:
+        sharpness = own[last - n_traits]
+        for k in range(at - n_traits):
+            slot = first_slot + k
+            kept[k] = own[slot]
+            own[slot] -= problem.reference[slot] * sharpness
+
+
+@inlined
+def lean_on_sharpness(problem, user, pulls, system, own, kept, with_sharpness):
+    """Fill what belongs to one user's sharpness; the user's own coordinates are as they were."""
+    slots = problem.slots
+    first_slot, last = index(slots.start[user]), index(slots.threshold[user])
+    sharpness = last - index(len(problem.scales) - 2)
+    pulled, taken = 0.0, 0.0
+    for slot in range(first_slot, sharpness):
+        k = slot - first_slot
+        own[slot] = kept[k]
+        pulled += problem.reference[slot] * pulls[k]
+        taken += with_sharpness[k] * with_sharpness[k] * system.inverse[slot]
+    alone = with_sharpness[last - first_slot] + 1.0 / system.inverse[sharpness]
+    less = math.sqrt(min(1.0, MOST_TAKEN * alone / max(taken, 1e-300)))
+    system.residual[sharpness] += pulled
+    system.inverse[sharpness] = 1.0 / (alone - less * less * taken)
+    system.coupling[sharpness] = 0.0
+    for slot in range(first_slot, sharpness):
+        mixed = with_sharpness[slot - first_slot]
+        answer = less * mixed * system.inverse[slot]
+        system.lean[slot] = problem.reference[slot] - answer
+        system.pull[slot] = mixed - answer * system.coupling[slot]
+    for slot in range(sharpness, last + ONE):
+        system.lean[slot] = 0.0
+        system.pull[slot] = 0.0
+
+
 @loop
 def assemble(link, problem, users, anchor, consensus, own, system, sums):
     slots, begin, end = problem.slots, users[0], users[1]
@@ -233,29 +297,19 @@ def assemble(link, problem, users, anchor, consensus, own, system, sums):
     diagonal[:] = 0.0
     most = most_slots(slots, begin, end)
     total, slope, bent = np.empty(most), np.empty(most), np.empty(most)
+    kept, pulls, with_sharpness = np.empty(most), np.empty(most), np.empty(most)
     chunk = np.empty(11 * int(CHUNK))
-    common, n_columns = index(slots.common_threshold), index(problem.edges.columns.shape[0])
-    value, scales, bounded = 0.0, problem.scales, problem.bounded
+    common, n_traits = index(slots.common_threshold), index(len(problem.scales) - 2)
+    value, bounded = 0.0, problem.bounded
+    has_sharpness = len(problem.reference) > 0
     for user in range(begin, end):
         first_slot, last = index(slots.start[user]), index(slots.threshold[user])
         at = last - first_slot
-        for k in range(at - n_columns):
-            slot = first_slot + k
-            total[k] = consensus[index(slots.coordinate[slot])] + scales[0] * own[slot]
-        for c in range(n_columns):
-            slot = last - n_columns + c
-            of_user = scales[c + ONE] * own[slot]
-            total[at - n_columns + c] = consensus[index(slots.coordinate[slot])] + of_user
-        total[at] = (1.0 - bounded) * consensus[common] + scales[-1] * own[last]
+        total_of_user(problem, consensus, own, user, total, kept)
         value += evaluate_votes(
-            link, problem, user, consensus, total, system, slope, bent, chunk, sums
+            link, problem, user, consensus, total, system, slope, bent, with_sharpness, chunk, sums
         )
-
-        # From here on, what the deviations themselves cost; a bounded threshold's is from the
-        # consensus's.
-        threshold = own[last]
-        own[last] -= bounded * consensus[common]
-        cost, norm = cost_of_deviations(anchor, first_slot, last, n_columns, own, system.pushed)
+        cost, norm = cost_of_deviations(anchor, first_slot, last, n_traits, own, system.pushed)
         value += cost
         factor, second = 1.0, 0.0
         if norm > 1.0:
@@ -265,14 +319,15 @@ def assemble(link, problem, users, anchor, consensus, own, system, sums):
         first = factor / nu
         system.bend[user, 0] = first
         system.bend[user, 1] = second
-        start, stop = first_slot, last - n_columns
-        for term in range(n_columns + index(2)):
-            hold, scale = anchor.holds[term], scales[term]
+        start, stop = first_slot, last - n_traits
+        for term in range(n_traits + index(2)):
+            hold, scale = anchor.holds[term], problem.scales[term] if term > 0 else 1.0
             for slot in range(start, stop):
                 k, w = slot - first_slot, system.pushed[slot]
                 pull = (factor * w - anchor.dual[slot]) * per_step
                 pull += damping * (own[slot] - anchor.deviation[slot])
                 stiffness = hold * (damping + first - second * w * w)
+                pulls[k] = hold * pull
                 system.residual[slot] = -(scale * slope[k] + hold * pull)
                 system.inverse[slot] = 1.0 / (scale * scale * bent[k] + stiffness)
                 system.coupling[slot] = scale * bent[k]
@@ -281,7 +336,9 @@ def assemble(link, problem, users, anchor, consensus, own, system, sums):
             coordinate = index(slots.coordinate[first_slot + k])
             gradient[coordinate] += slope[k]
             diagonal[coordinate] += bent[k]
-        own[last] = threshold
+        own[last] = kept[at]
+        if has_sharpness:
+            lean_on_sharpness(problem, user, pulls, system, own, kept, with_sharpness)
         if bounded == 0.0:
             gradient[common] += slope[at]
             diagonal[common] += bent[at]
@@ -295,12 +352,14 @@ def assemble(link, problem, users, anchor, consensus, own, system, sums):
 
 
 @loop
-def eliminate_users(problem, users, own, system, eliminated):
-    slots = problem.slots
+def eliminate_users(problem, users, own, system, eliminated, along):
+    slots, n_traits = problem.slots, index(len(problem.scales) - 2)
+    has_sharpness, reach = len(problem.reference) > 0, 0.0
     eliminated[:] = 0.0
+    along[:] = 0.0
     for user in range(users[0], users[1]):
-        last = index(slots.threshold[user])
-        for slot in range(index(slots.start[user]), last + ONE):
+        first_slot, last = index(slots.start[user]), index(slots.threshold[user])
+        for slot in range(first_slot, last + ONE):
             system.solution[slot] = 0.0
             system.direction[slot] = 0.0
             system.product[slot] = 0.0
@@ -310,9 +369,18 @@ def eliminate_users(problem, users, own, system, eliminated):
             system.solution[last] = downhill
             system.residual[last] = 0.0
             system.coupling[last] = 0.0
-        for slot in range(index(slots.start[user]), last + ONE):
+        for slot in range(first_slot, last + ONE):
             coupling = system.coupling[slot]
             eliminated[index(slots.coordinate[slot])] += coupling * coupling * system.inverse[slot]
+        if has_sharpness:
+            sharpness, of_user = last - n_traits, 0.0
+            for slot in range(first_slot, sharpness):
+                of_user += problem.toward[index(slots.coordinate[slot])] * system.pull[slot]
+            scaled = of_user * system.inverse[sharpness]
+            for slot in range(first_slot, sharpness):
+                along[index(slots.coordinate[slot])] += system.pull[slot] * scaled
+            reach += of_user * scaled
+    return reach
 
 
 @inlined
@@ -321,22 +389,35 @@ def next_direction(
 ):
     """Take one user's next conjugate direction; fill its sum with that of the consensus."""
     slots, scales = problem.slots, problem.scales
-    n_columns = index(problem.edges.columns.shape[0])
-    start, stop = index(0), at - n_columns
-    for term in range(n_columns + index(2)):
-        scale = scales[term]
+    n_traits, followed, of_sharpness = index(len(scales) - 2), 0.0, 0.0
+    has_sharpness, sharpness = len(problem.reference) > 0, first_slot + at - n_traits
+    if has_sharpness:
+        of_sharpness = momentum * system.direction[sharpness]
+        followed = system.residual[sharpness]
+        for slot in range(first_slot, sharpness):
+            pulled = system.pull[slot] * preconditioned[index(slots.coordinate[slot])]
+            followed += system.lean[slot] * system.residual[slot] - pulled
+        followed *= system.inverse[sharpness]
+    start, stop = index(0), at - n_traits
+    for term in range(n_traits + index(2)):
+        scale = scales[term] if term > 0 else 1.0
         for k in range(start, stop):
             slot = first_slot + k
             coordinate = index(slots.coordinate[slot])
             coupled = system.coupling[slot] * preconditioned[coordinate]
             d = (system.residual[slot] - coupled) * system.inverse[slot]
+            if has_sharpness and slot < sharpness:
+                d += system.lean[slot] * followed
             d = d + momentum * system.direction[slot]
             system.direction[slot] = d
             total[k] = direction[coordinate] + scale * d
             bent[k] = 0.0
         start, stop = stop, stop + ONE
+    if has_sharpness:
+        system.direction[sharpness] = followed + of_sharpness
     # A bounded threshold stands by itself.
-    total[at] -= problem.bounded * direction[index(slots.common_threshold)]
+    if problem.bounded != 0.0:
+        total[at] = system.direction[first_slot + at]
 
 
 @loop
@@ -344,6 +425,7 @@ def curvature_product(problem, users, anchor, system, preconditioned, direction,
     slots, edges, begin, end = problem.slots, problem.edges, users[0], users[1]
     product[:] = 0.0
     n_columns, scales, bounded = index(edges.columns.shape[0]), problem.scales, problem.bounded
+    n_traits, has_sharpness = index(len(scales) - 2), len(problem.reference) > 0
     most = most_slots(slots, begin, end)
     total, bent = np.empty(most), np.empty(most)
     common, along_product = index(slots.common_threshold), 0.0
@@ -353,29 +435,43 @@ def curvature_product(problem, users, anchor, system, preconditioned, direction,
         next_direction(
             problem, first_slot, at, system, preconditioned, direction, momentum, total, bent
         )
-        if bounded != 0.0:
-            total[at] = system.direction[last]  # exactly
         if n_columns == 0 and slots.first_habit == 0:
             product_of_votes(edges, user, first_slot, at, system.curvature, total, bent)
         else:
             product_of_terms(problem, user, at, system.curvature, direction, total, bent, product)
         stiffness, push = anchor.damping + system.bend[user, 0], 0.0
+        sharper = system.direction[last - n_traits] if has_sharpness else 0.0
         if system.bend[user, 1] != 0.0:  # out of the consensus
             along = -bounded * system.pushed[last] * direction[common]
             for slot in range(first_slot, last + ONE):
                 along += system.pushed[slot] * system.direction[slot]
+            if has_sharpness:
+                for slot in range(first_slot, last - n_traits):
+                    reference = problem.reference[slot]
+                    along -= system.pushed[slot] * reference * sharper
             push = system.bend[user, 1] * along
-        start, stop = first_slot, last - n_columns
-        for term in range(n_columns + ONE):
-            scale = scales[term]
+        start, stop, pulled = first_slot, last - n_traits, 0.0
+        for term in range(n_traits + ONE):
+            scale = scales[term] if term > 0 else 1.0
             held, pushed = anchor.holds[term] * stiffness, anchor.holds[term] * push
             for slot in range(start, stop):
                 k, d = slot - first_slot, system.direction[slot]
-                product[index(slots.coordinate[slot])] += bent[k]
-                own_product = scale * bent[k] + held * d - pushed * system.pushed[slot]
+                coordinate, deviation = index(slots.coordinate[slot]), d
+                product[coordinate] += bent[k]
+                if has_sharpness and term == 0:
+                    reference = problem.reference[slot]
+                    deviation -= reference * sharper
+                    pull = held * deviation - pushed * system.pushed[slot]
+                    pulled += reference * pull
+                else:
+                    pull = held * deviation - pushed * system.pushed[slot]
+                own_product = scale * bent[k] + pull
                 system.product[slot] = own_product
                 along_product += d * own_product
             start, stop = stop, stop + ONE
+        if has_sharpness:
+            system.product[last - n_traits] -= pulled
+            along_product -= sharper * pulled
         threshold = system.direction[last]
         pull = stiffness * (threshold - bounded * direction[common]) - push * system.pushed[last]
         pull *= anchor.holds[-1]
@@ -388,7 +484,7 @@ def curvature_product(problem, users, anchor, system, preconditioned, direction,
 
 @loop
 def conjugate_update(problem, users, length, system, coupled):
-    slots = problem.slots
+    slots, n_traits = problem.slots, index(len(problem.scales) - 2)
     total = 0.0
     coupled[:] = 0.0
     for slot in range(index(slots.start[users[0]]), index(slots.start[users[1]])):
@@ -398,6 +494,18 @@ def conjugate_update(problem, users, length, system, coupled):
         scaled = left * system.inverse[slot]
         coupled[index(slots.coordinate[slot])] += system.coupling[slot] * scaled
         total += left * scaled
+    if len(problem.reference) > 0:
+        for user in range(users[0], users[1]):
+            first_slot = index(slots.start[user])
+            sharpness = index(slots.threshold[user]) - n_traits
+            alone, followed = system.residual[sharpness], 0.0
+            for slot in range(first_slot, sharpness):
+                followed += system.lean[slot] * system.residual[slot]
+            inverse = system.inverse[sharpness]
+            total += followed * (followed + 2.0 * alone) * inverse
+            followed = (followed + alone) * inverse
+            for slot in range(first_slot, sharpness):
+                coupled[index(slots.coordinate[slot])] += system.pull[slot] * followed
     return total
 
 

@@ -38,11 +38,14 @@ def evaluate_chunk(link, threshold, size, chunk):
 
 
 @inlined
-def evaluate_votes(link, problem, user, consensus, total, system, slope, bent, chunk, sums):
+def evaluate_votes(
+    link, problem, user, consensus, total, system, slope, bent, with_sharpness, chunk, sums
+):
     """Add up the first and second derivatives of one user's losses by slot; return the loss.
 
     ``total`` are the user's scores and traits in the margin, consensus and deviation together, and
-    the threshold last; ``slope`` and ``bent`` are filled. What habits of items get is added to
+    the threshold last; ``slope`` and ``bent`` are filled, and so is how votes would bend by
+    sharpness and each item together, and by sharpness alone. What habits of items get is added to
     ``sums``.
     """
     edges, coordinate = problem.edges, problem.slots.coordinate
@@ -51,9 +54,11 @@ def evaluate_votes(link, problem, user, consensus, total, system, slope, bent, c
     n_columns = index(edges.columns.shape[0])
     at = index(problem.slots.threshold[user]) - first_slot
     trait, threshold = at - n_columns, total[at]
+    has_sharpness = len(problem.reference) > 0
     for k in range(at + ONE):
         slope[k] = 0.0
         bent[k] = 0.0
+        with_sharpness[k] = 0.0
     value = 0.0
     for first_edge in range(index(edges.start[user]), index(edges.start[user + 1]), CHUNK):
         size = min(CHUNK, index(edges.start[user + 1]) - first_edge)
@@ -103,6 +108,14 @@ def evaluate_votes(link, problem, user, consensus, total, system, slope, bent, c
                 column = edges.columns[c, first_edge + k]
                 slope[trait + c] += column * chunk[k + index(5) * CHUNK]
                 bent[trait + c] += column * column * chunk[k + index(7) * CHUNK]
+        if has_sharpness:
+            for k in range(size):
+                first, second = index(edges.first[first_edge + k]), index(edges.second[first_edge + k])
+                apart = problem.reference[first] - problem.reference[second]
+                mixed = chunk[k + index(7) * CHUNK] * apart
+                with_sharpness[first - first_slot] += mixed
+                with_sharpness[second - first_slot] -= mixed
+                with_sharpness[at] += mixed * apart
         if habit > 0:
             for k in range(size):
                 edge = first_edge + k

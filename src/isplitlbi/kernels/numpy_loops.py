@@ -14,6 +14,7 @@ import numpy as np
 
 from isplitlbi.data.layout import Edges, Slots
 from isplitlbi.kernels import (
+    MOST_TAKEN,
     Anchor,
     Flow,
     Gradient,
@@ -48,8 +49,10 @@ class _Block:
         self.columns = edges.columns[:, self.edges]
         self.counts = [amount[self.edges] for amount in edges.counts]
         n_edges = np.diff(edges.start[begin : end + 1])
+        self.owner = np.repeat(np.arange(len(n_edges)), n_edges)
         self.threshold = np.repeat(self.thresholds, n_edges)
-        # The traits in the margin stand right before the threshold.
+        # The traits that have a column stand right before the threshold, sharpness before them.
+        self.sharpness = self.thresholds - len(self.columns) - 1
         self.traits: Places = (
             self.threshold - len(self.columns) + np.arange(len(self.columns))[:, None]
         )
@@ -74,8 +77,11 @@ class _Block:
         return [self.first_habit + self.coordinate[each] for each in (self.first, self.second)]
 
     def own_to_total(self, problem: Problem) -> Floats:
-        """Return what an own coordinate counts for."""
-        return self.by_term(problem.scales)
+        """Return what an own coordinate counts for; sharpness counts through the items."""
+        scale = self.by_term(np.append(1.0, problem.scales[1:]))
+        if len(problem.reference):
+            scale[self.sharpness] = 0.0
+        return scale
 
     def consensus_to_total(self, problem: Problem) -> Floats:
         """Return whether the consensus counts beside it, which a bounded threshold does not let."""
@@ -112,6 +118,16 @@ class _Block:
             spread[self.thresholds - back] = value
         return spread
 
+    def by_sharpness(self, problem: Problem, own: Floats) -> Floats:
+        """Return what their sharpness adds to the items of users."""
+        if len(problem.reference) == 0:
+            return np.zeros(self.n_slots)
+        return self.of_reference(problem) * np.repeat(own[self.sharpness], self.sizes)
+
+    def of_reference(self, problem: Problem) -> Floats:
+        """Return what sharpness multiplies in every slot: nothing but in those of items."""
+        return problem.reference[self.part]
+
     def sum_by_user(self, values: Floats) -> Floats:
         """Add up numbers per slot."""
         return np.asarray(np.add.reduceat(values, self.start))
@@ -121,7 +137,8 @@ def margins(problem: Problem, consensus: Floats, deviation: Floats) -> tuple[Flo
     """Return the margin and the threshold of every edge."""
     slots = problem.slots
     block = _Block(slots, problem.edges, (0, slots.n_users))
-    own = consensus[slots.coordinate] + block.own_to_total(problem) * deviation
+    own = consensus[slots.coordinate] + block.by_term(problem.scales) * deviation
+    own += block.by_sharpness(problem, deviation)
     return block.margin(own), block.level(own, consensus)
 
 
@@ -139,7 +156,10 @@ def loss_and_gradient(
     margin, threshold = margins(problem, consensus, deviation)
     loss, by_margin, by_threshold, *_ = link.vote_terms(margin, threshold, *edges.counts)
     of_slots = block.scatter(by_margin, by_threshold)
-    gradient.slots[:] = block.own_to_total(problem) * of_slots
+    gradient.slots[:] = block.by_term(problem.scales) * of_slots
+    if len(problem.reference):
+        by_sharpness = block.sum_by_user(block.of_reference(problem) * of_slots)
+        gradient.slots[block.sharpness] = by_sharpness
     of_consensus = np.bincount(slots.coordinate, of_slots, len(consensus))
     for habit in block.habits:
         of_consensus += np.bincount(habit, by_threshold, len(consensus))
@@ -292,6 +312,7 @@ def assemble(
 
     deviation = own[part].copy()
     deviation[thresholds] -= problem.bounded * consensus[problem.slots.common_threshold]
+    deviation -= block.by_sharpness(problem, own[part])
     moved = deviation - anchor.deviation[part]
     step, nu, kappa, damping = anchor.step, anchor.nu, anchor.kappa, anchor.damping
     a = kappa * step / nu
@@ -316,6 +337,8 @@ def assemble(
     # A bounded threshold's own coordinate takes the votes; the consensus threshold meets them only
     # through the deviation.
     apart = 1.0 - counts
+    if len(problem.reference):
+        _lean(problem, block, system, mm, pull, stiffness)
     system.coupling[part] = counts * scale * bend_of_loss - apart * stiffness
     of_loss, bend_of_loss = counts * of_loss - apart * pull, counts * bend_of_loss
     bend_of_loss += apart * stiffness
@@ -328,12 +351,49 @@ def assemble(
     return float(value + 0.5 * np.sum(held * deviation * deviation) / nu - np.sum(relief))
 
 
-def eliminate_users(
-    problem: Problem, users: Users, own: Floats, system: System, eliminated: Floats
+def _lean(
+    problem: Problem,
+    block: _Block,
+    system: System,
+    mm: Floats,
+    pull: Floats,
+    stiffness: Floats,
 ) -> None:
+    """Fill what belongs to sharpness, which only the cost of deviations knows: see `Problem`.
+
+    To solve for it, taste is a coordinate instead of all that a user adds to the consensus. There
+    votes do know of sharpness: they bend by it, and by it and taste together.
+    """
+    reference, part = block.of_reference(problem), block.part
+    sharpness, inverse = block.sharpness, system.inverse[part]
+    system.residual[part][sharpness] = block.sum_by_user(reference * pull) - pull[sharpness]
+    apart = reference[block.first] - reference[block.second]
+    with_taste = block.scatter(mm * apart, np.zeros(len(mm)))
+    with_taste[block.thresholds] = 0.0
+    for trait in block.traits:
+        with_taste[trait] = 0.0
+    alone = np.bincount(block.owner, mm * apart * apart, len(block.sizes)) + stiffness[sharpness]
+    taken = block.sum_by_user(with_taste**2 * inverse)
+    # Items that are compared with few others would seem to take more than there is.
+    less = np.sqrt(np.minimum(1.0, MOST_TAKEN * alone / np.maximum(taken, 1e-300)))
+    inverse[sharpness] = 1.0 / (alone - less**2 * taken)
+    answer = np.repeat(less, block.sizes) * with_taste * inverse
+    system.lean[part] = reference - answer
+    system.pull[part] = with_taste - answer / inverse * (1.0 - stiffness * inverse)
+
+
+def eliminate_users(
+    problem: Problem,
+    users: Users,
+    own: Floats,
+    system: System,
+    eliminated: Floats,
+    along: Floats,
+) -> float:
     """Begin the solution; fill what eliminating every slot by itself takes from the consensus.
 
-    Thresholds that are not free go their own way.
+    Thresholds that are not free go their own way. What eliminating sharpness takes is told along
+    the reference: as a vector, which is filled, and its product with the reference.
     """
     slots, (begin, end) = problem.slots, users
     part = slice(slots.start[begin], slots.start[end])
@@ -347,6 +407,16 @@ def eliminate_users(
     system.residual[bound] = system.coupling[bound] = 0.0
     taken = system.coupling[part] ** 2 * system.inverse[part]
     eliminated[:] = np.bincount(slots.coordinate[part], taken, len(eliminated))
+    along[:] = 0.0
+    if len(problem.reference) == 0:
+        return 0.0
+    block = _Block(slots, problem.edges, users)
+    pulls = system.pull[part]
+    of_user = block.sum_by_user(pulls * problem.toward[block.coordinate])
+    scaled = of_user * system.inverse[part][block.sharpness]
+    pulls = pulls * np.repeat(scaled, block.sizes)
+    along[:] = np.bincount(slots.coordinate[part], pulls, len(along))
+    return float(np.sum(of_user * scaled))
 
 
 def is_free(threshold: Any, downhill: Any, delta: float) -> Any:
@@ -375,8 +445,7 @@ def curvature_product(
     """
     block = _Block(problem.slots, problem.edges, users)
     part, thresholds = block.part, block.thresholds
-    left = system.residual[part] - system.coupling[part] * preconditioned[block.coordinate]
-    d = left * system.inverse[part] + momentum * system.direction[part]
+    d = _solved(problem, block, system, preconditioned) + momentum * system.direction[part]
     system.direction[part] = d
     counts, scale = block.consensus_to_total(problem), block.own_to_total(problem)
     total = counts * direction[block.coordinate] + scale * d
@@ -386,12 +455,15 @@ def curvature_product(
     of_loss = block.scatter(mm * margin + mt * threshold, by_threshold)
     deviation = d.copy()
     deviation[thresholds] -= problem.bounded * direction[problem.slots.common_threshold]
+    deviation -= block.by_sharpness(problem, d)
     w, bend = system.pushed[part], system.bend[slice(*users)]
     along = block.sum_by_user(w * deviation)
     pull = (anchor.damping + np.repeat(bend[:, 0], block.sizes)) * deviation
     pull -= np.repeat(bend[:, 1] * along, block.sizes) * w
     pull *= block.by_term(anchor.holds)
     own_product = scale * of_loss + pull
+    if len(problem.reference):
+        own_product[block.sharpness] -= block.sum_by_user(block.of_reference(problem) * pull)
     own_product[thresholds] *= system.free[slice(*users)]
     system.product[part] = own_product
     of_loss = counts * of_loss - (1.0 - counts) * pull
@@ -410,12 +482,34 @@ def conjugate_update(
     and returns the sum of residual^2 / diagonal: what the preconditioner needs.
     """
     slots = problem.slots
-    part = slice(slots.start[users[0]], slots.start[users[1]])
+    block = _Block(slots, problem.edges, users)
+    part = block.part
     system.solution[part] += length * system.direction[part]
     system.residual[part] -= length * system.product[part]
-    scaled = system.residual[part] * system.inverse[part]
-    coupled[:] = np.bincount(slots.coordinate[part], system.coupling[part] * scaled, len(coupled))
+    nothing = np.zeros_like(coupled)
+    scaled = _solved(problem, block, system, nothing)
+    alone = system.residual[part] * system.inverse[part]
+    if len(problem.reference):
+        alone[block.sharpness] = 0.0
+    pulled = system.coupling[part] * alone
+    if len(problem.reference):
+        pulled += system.pull[part] * np.repeat(scaled[block.sharpness], block.sizes)
+    coupled[:] = np.bincount(slots.coordinate[part], pulled, len(coupled))
     return float(system.residual[part] @ scaled)
+
+
+def _solved(problem: Problem, block: _Block, system: System, consensus: Floats) -> Floats:
+    """Solve for users, given the consensus: every slot alone, but for what leans on sharpness."""
+    part, of_consensus = block.part, consensus[block.coordinate]
+    residual = system.residual[part]
+    solved = (residual - system.coupling[part] * of_consensus) * system.inverse[part]
+    if len(problem.reference):
+        lean, sharpness = system.lean[part], block.sharpness
+        total = lean * residual - system.pull[part] * of_consensus
+        total = residual[sharpness] + block.sum_by_user(total)
+        solved[sharpness] = total * system.inverse[part][sharpness]
+        solved += lean * np.repeat(solved[sharpness], block.sizes)
+    return np.asarray(solved)
 
 
 def move_users(

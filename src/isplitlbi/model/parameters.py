@@ -55,8 +55,7 @@ class Consensus:
         shown = shown or Shown(left, right)
         margin = self.scores[left] - self.scores[right]
         for trait in self.terms.traits:
-            if trait.consensus_variance > 0.0:
-                margin = margin + trait.column(shown) * self.trait(trait.name)
+            margin = margin + trait.column(shown) * self.trait(trait.name)
         habits = self.habits
         return np.asarray(margin), self.threshold * habits[left] * habits[right]
 
@@ -149,6 +148,9 @@ class Parameters:
             return own(np.full(len(user), self.vector.place(name)))
 
         margin = own(left) - own(right)
+        reference = self.terms.reference
+        if reference is not None:
+            margin += (reference[left] - reference[right]) * own_trait(Sharpness.name)
         for trait in self.terms.traits:
             margin += trait.column(shown) * own_trait(trait.name)
         threshold = _as_threshold(own_trait(THRESHOLD), self.terms)

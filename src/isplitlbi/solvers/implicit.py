@@ -110,7 +110,7 @@ class _ImplicitStepper:
     ) -> None:
         self.scheme, self.dynamics, self.loops = scheme, settings.dynamics, runtime.loops
         self.slots, self.threshold_at = layout.slots, layout.vector.threshold
-        self.holds = np.ones(len(layout.terms))
+        self.holds = settings.terms.holds
         self.solver = Solver(
             layout, settings.link, settings.dynamics.delta, runtime, settings.terms
         )

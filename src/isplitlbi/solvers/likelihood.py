@@ -27,7 +27,7 @@ from isplitlbi.data.layout import (
 from isplitlbi.kernels import Anchor
 from isplitlbi.model.links import Link
 from isplitlbi.model.parameters import Consensus, Parameters
-from isplitlbi.model.terms import PAPER, START, Taste, Terms, Threshold, Trait
+from isplitlbi.model.terms import HELD_FAST, PAPER, START, Taste, Terms, Threshold, Trait
 from isplitlbi.runtime.base import Runtime
 from isplitlbi.runtime.local import Local
 from isplitlbi.solvers.implicit import NEWTON_ACCURACY
@@ -57,9 +57,8 @@ BOOTSTRAP_ACCURACY = 1e-6  # far below the spread that is looked for
 # What holds consensus and users to the start of a fit before anybody leaves: hardly anything.
 WEAK_HOLD = 1e-5
 
-# How strongly that is held which is to stay where it is, and what only must not run away: the
-# threshold of votes that are all ties.
-HELD_FAST, HARDLY_HELD = 1e12, 1e-8
+# How strongly that is held which only must not run away: the threshold of votes that are all ties.
+HARDLY_HELD = 1e-8
 
 NUMBERS_AT_ONCE = 1 << 16  # of counts, that machines add up in one exchange
 
@@ -82,7 +81,7 @@ def fit_before_entries(
     start = terms.start(layout.vector, dynamics.delta)
     solver = Solver(layout, link, dynamics.delta, runtime or Local(votes), terms)
     anchor = Anchor.ridge(
-        start, layout.n_slots, dynamics.nu, _holds(layout), damping=WEAK_HOLD, moves=True
+        start, layout.n_slots, dynamics.nu, terms.holds, damping=WEAK_HOLD, moves=True
     )
     first = start.copy() if guess is None else guess.consensus.copy()
     own = np.zeros(layout.n_slots) if guess is None else guess.deviation.copy()

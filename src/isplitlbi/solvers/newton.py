@@ -47,16 +47,14 @@ class Solver:
     ) -> tuple[Floats, Floats, int, int]:
         """Minimise (see `kernels.newton.minimise`), from a guess of consensus and deviations.
 
-        Within, thresholds with a bound are coordinates themselves, so that the bounds are boxes.
+        Within, users have coordinates of their own (see `kernels.Problem`).
         """
-        slots, delta, bounded = self.problem.slots, self.problem.delta, self.problem.bounded
-        at, own = slots.common_threshold, deviation
-        own[slots.threshold] = np.maximum(own[slots.threshold] + bounded * consensus[at], delta)
         consensus, own, n_evaluations, n_conjugate_steps = self._minimise(
-            self.link, self._work, anchor, enough, consensus, own, self.system
-        )
-        own[slots.threshold] -= bounded * consensus[at]
-        return consensus, own, n_evaluations, n_conjugate_steps
+            self.link, self._work, anchor, enough, consensus,
+            self.problem.own(consensus, deviation), self.system,
+        )  # fmt: skip
+        deviation = self.problem.deviation(consensus, own)
+        return consensus, deviation, n_evaluations, n_conjugate_steps
 
     def relative(
         self, one: tuple[Floats, Floats], other: tuple[Floats, Floats], weight: float
@@ -83,6 +81,11 @@ class Work(NamedTuple):
     def slots(self) -> Slots:
         """Where the parameters of the users lie."""
         return self.problem.slots
+
+    @property
+    def reference(self) -> Floats:
+        """What sharpness multiplies."""
+        return self.problem.reference
 
     @property
     def precision(self) -> Floats:
@@ -124,15 +127,19 @@ def assemble(
 
 
 def eliminate_users(
-    work: Work, _everybody: Users, own: Floats, system: System, eliminated: Floats
-) -> None:
+    work: Work, _everybody: Users, own: Floats, system: System, eliminated: Floats, along: Floats
+) -> float:
     """See `numpy_loops.eliminate_users`."""
 
-    def of_block(block: int, users: Users) -> None:
-        work.loops.eliminate_users(work.problem, users, own, system, work.partial[0, block])
+    def of_block(block: int, users: Users) -> float:
+        reach: float = work.loops.eliminate_users(
+            work.problem, users, own, system, *work.partial[:, block]
+        )
+        return reach
 
-    work.blocks.run(of_block)
-    (eliminated[:],) = work.blocks.total(work.partial[0].sum(axis=0))
+    reaches = work.blocks.run(of_block)
+    reach, eliminated[:], along[:] = work.blocks.total(sum(reaches), *work.partial.sum(axis=1))
+    return float(reach)
 
 
 def conjugate_update(

@@ -23,6 +23,7 @@ from isplitlbi.typing import Floats
 
 __all__ = [
     "HABIT",
+    "HELD_FAST",
     "NAMES",
     "PAPER",
     "START",
@@ -47,6 +48,7 @@ Ties = Literal["bounded", "log", "none"]
 START = 1.0  # of the threshold, at the beginning of a path: the paper's
 # Of the logarithm of the consensus threshold: votes that are all ties must not let it run away.
 LOG_THRESHOLD_VARIANCE = 9.0
+HELD_FAST = 1e12  # how strongly that is held which is to stay where it is
 
 
 @dataclass(frozen=True)
@@ -120,7 +122,7 @@ class Terms:
                 raise InvalidSetting(
                     f"term {name!r} is not one of all, paper, {', '.join(NAMES)}."
                 )
-        traits: list[Trait] = []
+        traits: list[Term] = []
         if Sharpness.name in asked:
             traits.append(Sharpness())
         if Side.name in asked and has_sides:
@@ -142,8 +144,13 @@ class Terms:
 
     @property
     def traits(self) -> tuple[Trait, ...]:
-        """Those of one number per user that enter the margin: what a layout needs to know."""
+        """Those of one number per user that have a column: what a layout needs to know."""
         return tuple(term for term in self.all if isinstance(term, Trait))
+
+    @property
+    def has_sharpness(self) -> bool:
+        """Whether users have a slope of their own on a reference consensus."""
+        return any(isinstance(term, Sharpness) for term in self.all)
 
     @property
     def has_ties(self) -> bool:
@@ -152,7 +159,10 @@ class Terms:
 
     def layout(self, votes: Comparisons, sees: Sees = Sees.PAIR) -> Layout:
         """Lay out votes."""
-        return Layout.of(votes, self.traits, sees, has_habits=self.has_habits)
+        return Layout.of(
+            votes, self.traits, sees,
+            has_sharpness=self.has_sharpness, has_habits=self.has_habits,
+        )  # fmt: skip
 
     def answering(self, link: Link) -> Answering:
         """Return how votes follow from margin and threshold."""
@@ -174,8 +184,7 @@ class Terms:
         variance = np.full(vector.width, np.inf)
         variance[vector.scores] = self.score_variance
         for trait in self.traits:
-            if trait.consensus_variance > 0.0:
-                variance[vector.place(trait.name)] = trait.consensus_variance
+            variance[vector.place(trait.name)] = trait.consensus_variance
         if self.ties == "log":
             variance[vector.threshold] = LOG_THRESHOLD_VARIANCE
         variance[vector.habits] = self.habit_variance
@@ -184,10 +193,15 @@ class Terms:
     def is_common(self, vector: Vector) -> Floats:
         """Return 1 for what the consensus has a number of, 0 for what is users' own alone."""
         common = np.ones(vector.width)
-        for trait in self.traits:
-            common[vector.place(trait.name)] = float(trait.consensus_variance > 0.0)
+        if self.has_sharpness:
+            common[vector.place(Sharpness.name)] = 0.0
         common[vector.threshold] = float(self.has_ties)
         return common
+
+    @property
+    def holds(self) -> Floats:
+        """How strongly each term is held beside others: taste may be held to nothing at all."""
+        return np.array([1.0 if self.scales[0] > 0.0 else HELD_FAST, *(1.0 for _ in self.all[1:])])
 
     # --- other sizes ------------------------------------------------------------------------
 

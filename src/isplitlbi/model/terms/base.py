@@ -24,7 +24,7 @@ class Term(ABC):
 class Trait(Term):
     """A term of one number per user that enters the margin."""
 
-    # What the number of the consensus is around zero, by its prior; zero where there is none.
+    # Of the number of the consensus, around zero, by its prior.
     consensus_variance: ClassVar[float] = float("inf")
 
     @abstractmethod

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-import numpy as np
-
-from isplitlbi.data.layout import Shown
-from isplitlbi.model.terms.base import Trait
+from isplitlbi.data.layout import SHARPNESS
+from isplitlbi.model.terms.base import Term
 from isplitlbi.typing import Floats
 
 __all__ = ["Sharpness"]
 
 
 @dataclass(frozen=True)
-class Sharpness(Trait):
+class Sharpness(Term):
     """What a user adds to the slope on a reference consensus: -1 is careless, -2 reversed.
 
     The reference stays the same all along a path, which keeps the margin linear. In the consensus
@@ -23,11 +21,4 @@ class Sharpness(Trait):
 
     reference: Floats | None = field(default=None, compare=False)
 
-    name = "sharpness"
-    consensus_variance = 0.0
-
-    def column(self, shown: Shown) -> Floats:
-        """Return the margin of the reference; nothing as long as there is none."""
-        if self.reference is None:
-            return np.zeros(len(shown.first))
-        return np.asarray(self.reference[shown.first] - self.reference[shown.second])
+    name = SHARPNESS
