@@ -36,6 +36,7 @@ move_users = squares = is_free = _unbound
 # the path the consensus moves by the small difference of what its users pull, so that a rougher
 # solution would drift.
 CONJUGATE_ACCURACY = 3e-3
+WITHOUT_BOUND = 3e-2  # the same, where no threshold has a bound and a prior holds the consensus
 MOST_CONJUGATE_STEPS = 200
 MOST_NEWTON_STEPS = 200
 SHORTEST_MOVE = 1e-12  # of a Newton step: a line search that gets there has met rounding
@@ -147,7 +148,8 @@ def newton_direction(
         preconditioned = solve_consensus(work, schur, to_sharpness, reach, habits, left)
         new_size += np.sum(left * preconditioned)
         if n_steps == 0:
-            target = CONJUGATE_ACCURACY**2 * new_size
+            accuracy = CONJUGATE_ACCURACY if work.bounded > 0.0 else WITHOUT_BOUND
+            target = accuracy**2 * new_size
         else:
             momentum = new_size / size
         size = new_size

@@ -88,6 +88,11 @@ class Work(NamedTuple):
         return self.problem.reference
 
     @property
+    def bounded(self) -> float:
+        """1 where thresholds have a bound."""
+        return self.problem.bounded
+
+    @property
     def precision(self) -> Floats:
         """Of the prior on the consensus."""
         return self.problem.precision

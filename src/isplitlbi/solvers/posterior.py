@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from isplitlbi.data.comparisons import Comparisons
-from isplitlbi.data.layout import Layout
+from isplitlbi.data.layout import SHARPNESS, Layout
 from isplitlbi.model.links import Link
 from isplitlbi.model.parameters import Parameters
 from isplitlbi.typing import Floats, Indices, Places
@@ -30,6 +30,7 @@ class Curvature(NamedTuple):
     mm: Floats
     mt: Floats
     tt: Floats
+    apart: Floats | None  # by how much the reference of sharpness prefers the first item
 
     @classmethod
     def of(cls, votes: Comparisons, link: Link, parameters: Parameters) -> Curvature:
@@ -40,8 +41,15 @@ class Curvature(NamedTuple):
         total = parameters.consensus[slots.coordinate] + units * parameters.deviation
         habits = parameters.consensus[vector.habits] if vector.has_habits else None
         margin, level = layout.margins(total, habits)
+        apart = None
+        if terms.has_sharpness:
+            reference = np.zeros(vector.n_items) if terms.reference is None else terms.reference
+            item, edges = slots.coordinate, layout.edges
+            apart = reference[item[edges.first]] - reference[item[edges.second]]
+            margin = margin + apart * parameters.all_of(SHARPNESS)[edges.owner]
         found = terms.answering(link).vote_terms(margin, level, *layout.edges.counts)
-        return cls(layout, *(np.broadcast_to(each, margin.shape) for each in found[3:]))
+        bends = (np.broadcast_to(each, margin.shape) for each in found[3:])
+        return cls(layout, *bends, apart)
 
     def of_slots(self) -> Floats:
         """Return what that means for every slot by itself, where its unit is one."""
@@ -105,16 +113,19 @@ def _inverted(curvature: Curvature, units: Floats, nu: Floats, users: Indices) -
     places += [last - n_columns + c for c in range(n_columns)]
     one = np.ones(len(edge))
     amounts = [one, -one, *(column[edge] for column in edges.columns)]
+    if curvature.apart is not None:
+        places.append(last - n_columns - 1)
+        amounts.append(curvature.apart[edge])
     by_margin = [
         amount * units[place + start] for amount, place in zip(amounts, places, strict=True)
     ]
     by_threshold = units[last + start]
     mm, mt, tt = (each[edge] for each in (curvature.mm, curvature.mt, curvature.tt))
-    matrix = np.zeros(len(users) * width * width)
+    where, values = [], []
 
-    def add(place: Places, other: Places, values: Floats) -> None:
-        where = (row * width + place) * width + other
-        matrix[:] += np.bincount(where, values, len(matrix))
+    def add(place: Places, other: Places, value: Floats) -> None:
+        where.append((row * width + place) * width + other)
+        values.append(value)
 
     for place, amount in zip(places, by_margin, strict=True):
         for other, second in zip(places, by_margin, strict=True):
@@ -122,6 +133,9 @@ def _inverted(curvature: Curvature, units: Floats, nu: Floats, users: Indices) -
         add(place, last, mt * amount * by_threshold)
         add(last, place, mt * amount * by_threshold)
     add(last, last, tt * by_threshold**2)
+    matrix = np.bincount(
+        np.concatenate(where), np.concatenate(values), len(users) * width * width
+    ).astype(np.float64, copy=False)
     matrices = matrix.reshape(len(users), width, width)
     diagonal = np.arange(width)
     matrices[:, diagonal, diagonal] += 1.0 / nu[:, None]

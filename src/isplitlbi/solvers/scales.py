@@ -28,7 +28,8 @@ REFERENCES = (0, 2)  # the rounds whose consensus becomes the reference of the s
 FIRST_VARIANCES = {"taste": 0.3, "sharpness": 0.2, "side": 0.1, "threshold": 0.3}
 OTHER_VARIANCE = 0.05
 SMALLEST, LARGEST = 1e-5, 1e2  # variances
-POWER = 1.0
+POWER = 1.8
+DEGREES = 0
 MOST_CHANGE = 8.0  # of a variance, in one round
 SMALLEST_SHARE = 1e-3  # of numbers that the votes determine
 # Cubes of the numbers of parameters, summed over the users who are looked at.
@@ -104,20 +105,22 @@ def _corrected(
 ) -> Floats:
     """Return variances of users' terms that agree better with what was found."""
     n_terms, slots = len(variances), fitted.slots
-    squares, unknown, amount = np.zeros((3, n_terms))
+    squares, known = np.zeros((2, n_terms))
     everybody = np.full(slots.n_users, nu)
     for users, covariance in user_covariances(curvature, fitted.units, everybody, sample):
         spread = np.diagonal(covariance, axis1=1, axis2=2)
         sizes = slots.sizes[users]
         place = np.arange(spread.shape[1])
         mine = place < sizes[:, None]
-        term = np.clip(place - (sizes[:, None] - n_terms), 0, n_terms - 1)[mine]
-        where = (slots.start[users][:, None] + place)[mine]
-        squares += np.bincount(term, fitted.deviation[where] ** 2, n_terms)
-        unknown += np.bincount(term, spread[mine], n_terms)
-        amount += np.bincount(term, minlength=n_terms)
-    squares, unknown, amount = runtime.total(squares, unknown, amount)
-    known = np.maximum(amount - unknown / nu, SMALLEST_SHARE * amount + 1e-9)
+        term = np.clip(place - (sizes[:, None] - n_terms), 0, n_terms - 1)
+        where = np.where(mine, slots.start[users][:, None] + place, 0)
+        square = np.where(mine, fitted.deviation[where] ** 2, 0.0)
+        certain = np.where(mine, 1.0 - spread / nu, 0.0)
+        weight = (DEGREES + certain.sum(axis=1)) / (DEGREES + square.sum(axis=1) / nu) if DEGREES else np.ones(len(users))
+        squares += np.bincount(term.ravel(), (weight[:, None] * square).ravel(), n_terms)
+        known += np.bincount(term.ravel(), certain.ravel(), n_terms)
+    squares, known = runtime.total(squares, known)
+    known = np.maximum(known, 1e-6)
     change = np.clip((squares / known / nu) ** POWER, 1.0 / MOST_CHANGE, MOST_CHANGE)
     return np.where(variances > 0.0, np.clip(variances * change, SMALLEST, LARGEST), 0.0)
 
