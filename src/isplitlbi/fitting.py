@@ -7,18 +7,29 @@ hold users.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from isplitlbi.data.comparisons import Comparisons
+from isplitlbi.data.layout import TASTE, THRESHOLD
 from isplitlbi.data.readers import Parts
 from isplitlbi.data.summary import Summary
 from isplitlbi.errors import InvalidSetting
-from isplitlbi.jobs import CountFolds, FindTimes, Folding, FollowPath, ScoreFold
+from isplitlbi.jobs import (
+    CountFolds,
+    EstimateSizes,
+    FindTimes,
+    Folding,
+    FollowPath,
+    RefreshReference,
+    ScoreFold,
+    ScoreSizes,
+    SizesScore,
+)
 from isplitlbi.model.links import Link
 from isplitlbi.model.parameters import Parameters
 from isplitlbi.model.terms import PAPER, Terms
@@ -36,10 +47,18 @@ from isplitlbi.selection import (
 )
 from isplitlbi.solvers.checkpoints import Checkpoints
 from isplitlbi.solvers.implicit import Implicit
+from isplitlbi.solvers.scales import Given, Sizes
 from isplitlbi.solvers.settings import Dynamics, PathSettings, Scheme
 from isplitlbi.typing import Floats, Indices
 
 __all__ = ["FitSettings", "Fitted", "fit"]
+
+# Multiples of a variance that are tried one after the other, and what one must gain.
+MULTIPLE, MOST_MULTIPLES, LEAST_GAIN = 4.0, 3, 1e-4
+# Where the user in the middle deviates by less than this share of what all do, few differ by much:
+# then a small nu with little damping is tried, too. So many folds decide.
+FEW_DIFFER, KAPPA_OF_FEW, FOLDS_THAT_CHOOSE = 0.5, 300.0, 2
+SHARE_OF_SIZING = 0.2  # of the work of a fit
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +69,9 @@ class FitSettings:
     ----------
     link : Link
     candidates : tuple of Dynamics
-        What to choose from.
+        What to choose from; with a sizing, nu is what it finds.
+    sizing : Given or None
+        What is known of how large the terms are, where the rest is to be estimated.
     scheme : Scheme
         How paths are followed.
     terms : Terms
@@ -67,12 +88,15 @@ class FitSettings:
         What the cross-validation optimises, and how outcomes are predicted in it.
     seed : int or None
         Of the folds.
+    keeps_kappa : bool
+        Whether kappa is as given, where few differ by much, too.
     snapshots : Path, optional
         Folder for the snapshots of the users; in memory by default.
     """
 
     link: Link
     candidates: tuple[Dynamics, ...] = (Dynamics(),)
+    sizing: Given | None = None
     scheme: Scheme = field(default_factory=Implicit)
     terms: Terms = PAPER
     times: Floats | None = None
@@ -82,16 +106,22 @@ class FitSettings:
     scoring: Scoring = "log_loss"
     rule: Rule = "map"
     seed: int | None = 0
+    keeps_kappa: bool = True
     snapshots: Path | None = None
 
     def __post_init__(self) -> None:
         """Refuse what does not go together."""
+        if self.sizing is not None and len(self.candidates) > 1:
+            raise InvalidSetting(
+                "several nu or kappa can be compared where the scales are not estimated: give "
+                "scales, or one nu and one kappa."
+            )
         if self.time is not None and len(self.candidates) > 1:
             raise InvalidSetting("several nu or kappa need cross-validation: leave time unset.")
 
-    def path(self, dynamics: Dynamics, times: Floats) -> PathSettings:
+    def path(self, model: Model, times: Floats) -> PathSettings:
         """Return the settings of one path."""
-        return PathSettings(self.link, dynamics, self.scheme, times, self.terms)
+        return PathSettings(self.link, model.dynamics, self.scheme, times, model.terms)
 
     def identity(self) -> dict[str, Any]:
         """Return all that decides the result, in plain values."""
@@ -100,6 +130,7 @@ class FitSettings:
         return {
             "link": self.link.name,
             "candidates": [[each.nu, each.kappa, each.delta] for each in self.candidates],
+            "sizing": None if self.sizing is None else self.sizing.as_dict(),
             "scheme": repr(self.scheme),
             "terms": self.terms.as_dict(),
             "times": None if self.times is None else self.times.tolist(),
@@ -130,6 +161,9 @@ class Fitted:
         What the rounds of a fit on a cluster came to.
     chosen : mapping
         Other numbers that were chosen, by name.
+    spreads : mapping
+        By how much users differ in each term, where that was estimated: a standard deviation of
+        margins or, of the threshold, of thresholds.
     """
 
     votes: Comparisons | Parts
@@ -142,6 +176,7 @@ class Fitted:
     selection: Selection | None = None
     costs: Any = None
     chosen: Mapping[str, float] = field(default_factory=dict)
+    spreads: Mapping[str, float] = field(default_factory=dict)
 
 
 def fit(
@@ -194,6 +229,13 @@ def _refuse_on_a_cluster(settings: FitSettings) -> None:
         raise InvalidSetting("on a cluster only the implicit solver is practical.")
 
 
+class Model(NamedTuple):
+    """One choice of all that a path is made from, besides its times."""
+
+    dynamics: Dynamics
+    terms: Terms
+
+
 @dataclass(frozen=True)
 class _Fit:
     """The order in which things are done."""
@@ -205,67 +247,166 @@ class _Fit:
     reporter: Reporter
 
     def run(self) -> Fitted:
-        settings, path = self.settings, None
-        grids = [self._times(each) for each in settings.candidates]
+        settings, path, found = self.settings, None, Sizing((), {})
+        folds, share = [], 1.0
         if settings.time is None:
-            selection, path = self._cross_validate(grids)
-            dynamics, time, times = selection.dynamics, selection.time, selection.chosen.times
-            done = 1.0 - self._share_of_a_path(len(grids))
+            folds = self._folds()
+        if settings.sizing is None:
+            models = [Model(each, settings.terms) for each in settings.candidates]
         else:
-            selection, dynamics, time = None, settings.candidates[0], float(settings.time)
-            times, done = np.union1d(grids[0], [time]), 0.0
+            share = 1.0 - SHARE_OF_SIZING
+            found = self._size(folds, self.reporter.part(SHARE_OF_SIZING))
+            models = list(found.models)
+        grids = [self._times(each) for each in models]
+        walk = self.reporter.part(share)
+        if settings.time is None:
+            selection, path, model = self._cross_validate(models, grids, folds, found, walk)
+            time, times = selection.time, selection.chosen.times
+        else:
+            selection, model, time = None, models[0], float(settings.time)
+            times = np.union1d(grids[0], [time])
         if path is None:
-            job = self._whole_path(dynamics, times, time)
-            path = self.runtime.run(job, self.reporter.part(1.0 - done))
+            job = self._whole_path(model, times, time)
+            path = self.runtime.run(job, walk.part(1.0 / (1 + len(folds) * len(models))))
         return Fitted(
-            self.votes, self.runtime.summary, settings.link, dynamics, time, path.at(time), path,
-            selection, self.runtime.costs,
+            self.votes, self.runtime.summary, settings.link, model.dynamics, time, path.at(time),
+            path, selection, self.runtime.costs, spreads=found.spreads,
         )  # fmt: skip
 
-    def _times(self, dynamics: Dynamics) -> Floats:
-        if self.settings.times is not None:
-            return np.asarray(self.settings.times, dtype=np.float64)
-        job = FindTimes(self.settings.link, dynamics, self.settings.terms)
-        times: Floats = self.runtime.run(job, Reporter())
-        return times
-
-    def _cross_validate(self, grids: list[Floats]) -> tuple[Selection, RegularizationPath | None]:
-        """Score the path of every candidate on every fold; follow the whole one if it may be."""
-        settings, share = self.settings, self._share_of_a_path(len(grids))
+    def _folds(self) -> list[ScoreFold]:
+        """Return what is to be done in every fold, for a path that is still to be filled in."""
+        settings = self.settings
         folding = Folding(settings.n_folds, settings.seed, settings.folds)
         folding.check(self.runtime.summary.n_votes)
         n_folds: int = self.runtime.run(CountFolds(folding), Reporter())
-        jobs: list[Any] = [
-            ScoreFold(
-                settings.path(settings.candidates[candidate], grids[candidate]), folding, fold,
-                settings.rule, f"candidate-{candidate}-fold-{fold}", self.checkpoints,
-            )
-            for candidate, fold in product(range(len(grids)), range(n_folds))
-        ]  # fmt: skip
-        # Where all snapshots are kept, the path of the only candidate need not wait for the folds.
-        beside = []
-        if len(grids) == 1 and self.runtime.is_alone:
-            beside = [self._whole_path(settings.candidates[0], grids[0], None)]
-        found = self.runtime.side_by_side(
-            [(job, self.reporter.part(share)) for job in (*beside, *jobs)], self.reporter
-        )
-        scored = found[len(beside) :]
-        curves = [
-            _curves(dynamics, times, scored[number * n_folds :][:n_folds])
-            for number, (dynamics, times) in enumerate(zip(settings.candidates, grids, strict=True))
+        return [
+            ScoreFold(None, folding, fold, settings.rule, "", self.checkpoints)
+            for fold in range(n_folds)
         ]
-        selection = Selection.best_of(curves, settings.scoring, settings.rule)
-        return selection, found[0] if beside else None
 
-    def _share_of_a_path(self, n_candidates: int) -> float:
-        """Return the share of one path in all the work of a cross-validated fit."""
-        folds = self.settings.folds
-        n_folds = self.settings.n_folds if folds is None else len(np.unique(folds))
-        return 1.0 / (1.0 + n_candidates * n_folds)
+    def _size(self, folds: list[ScoreFold], reporter: Reporter) -> Sizing:
+        """Find out how large terms are: from all votes, and then by what predicts others best."""
+        settings, given = self.settings, self.settings.sizing or Given()
+        link, first = settings.link, settings.candidates[0]
+        job = EstimateSizes(link, settings.terms, given, settings.seed or 0)
+        sizes = self.runtime.run(job, Reporter())
+        reporter.advance(0.3)
+        search = Search(self.runtime, link, folds, reporter)
+        if folds:
+            sizes = search.best_from(sizes, given)
+        sizes = self.runtime.run(RefreshReference(link, sizes), Reporter())
+        reporter.reach(Progress(1.0, 0.0, 0))
+        models = [Model(replace(first, nu=sizes.nu), sizes.terms)]
+        if folds and given.nu is None and sizes.ordinary < FEW_DIFFER:
+            few = sizes.resized(dict.fromkeys(sizes.terms.names, sizes.ordinary))
+            kappa = first.kappa if settings.keeps_kappa else KAPPA_OF_FEW
+            models.append(Model(replace(first, nu=few.nu, kappa=kappa), few.terms))
+        return Sizing(tuple(models), sizes.spreads, search.references)
 
-    def _whole_path(self, dynamics: Dynamics, times: Floats, chosen: float | None) -> FollowPath:
-        path = self.settings.path(dynamics, times)
+    def _times(self, model: Model) -> Floats:
+        if self.settings.times is not None:
+            return np.asarray(self.settings.times, dtype=np.float64)
+        job = FindTimes(self.settings.link, model.dynamics, model.terms)
+        times: Floats = self.runtime.run(job, Reporter())
+        return times
+
+    def _cross_validate(
+        self,
+        models: list[Model],
+        grids: list[Floats],
+        folds: list[ScoreFold],
+        found: Sizing,
+        reporter: Reporter,
+    ) -> tuple[Selection, RegularizationPath | None, Model]:
+        """Score the path of every model on every fold; follow the whole one if it may be.
+
+        Of models that were found from the votes, the first folds choose one.
+        """
+        settings, share = self.settings, 1.0 / (1 + len(folds) * len(models))
+
+        def job(number: int, fold: ScoreFold) -> ScoreFold:
+            model = models[number]
+            if found.references:
+                model = model._replace(terms=model.terms.referring(found.references[fold.fold]))
+            path, name = settings.path(model, grids[number]), f"candidate-{number}"
+            return replace(fold, settings=path, name=f"{name}-fold-{fold.fold}")
+
+        def score(jobs: list[Any]) -> list[Any]:
+            return self.runtime.side_by_side([(each, reporter.part(share)) for each in jobs], reporter)
+
+        left, scored, first = list(range(len(models))), {}, folds[: len(folds)]
+        if found.models and len(models) > 1:
+            first = folds[:FOLDS_THAT_CHOOSE]
+        # Where all snapshots are kept, the path of the only model need not wait for the folds.
+        beside = []
+        if len(models) == 1 and self.runtime.is_alone:
+            beside = [self._whole_path(models[0], grids[0], None)]
+        results = score([*beside, *(job(*each) for each in product(left, first))])
+        for number in left:
+            scored[number] = results[len(beside) :][number * len(first) :][: len(first)]
+
+        def choose() -> Selection:
+            curves = [_curves(models[each].dynamics, grids[each], scored[each]) for each in left]
+            return Selection.best_of(curves, settings.scoring, settings.rule)
+
+        selection = choose()
+        chosen = left[selection.candidates.index(selection.chosen)]
+        if len(first) < len(folds):
+            left = [chosen]
+            scored[chosen] += score([job(chosen, fold) for fold in folds[len(first) :]])
+            selection = choose()
+        return selection, results[0] if beside else None, models[chosen]
+
+    def _whole_path(self, model: Model, times: Floats, chosen: float | None) -> FollowPath:
+        path = self.settings.path(model, times)
         return FollowPath(path, chosen, self.settings.snapshots, MOST_SNAPSHOTS, self.checkpoints)
+
+
+class Sizing(NamedTuple):
+    """Models whose sizes were found from the votes."""
+
+    models: tuple[Model, ...]
+    spreads: Mapping[str, float]
+    references: Sequence[Floats | None] = ()  # of the sharpness, by fold
+
+
+class Search:
+    """Looks for sizes that predict held-out votes best, before anybody leaves."""
+
+    def __init__(
+        self, runtime: Workforce, link: Link, folds: list[ScoreFold], reporter: Reporter
+    ) -> None:
+        self.runtime, self.link, self.folds, self.reporter = runtime, link, folds, reporter
+        self.references: list[Floats | None] = []
+
+    def best_from(self, sizes: Sizes, given: Given) -> Sizes:
+        """Return the best of a few multiples, of taste and then of the threshold."""
+        loss = self._loss(sizes)
+        for name in (TASTE, THRESHOLD):
+            known = given.nu is not None if name == TASTE else name in given.scales
+            if known or sizes.terms.scale(name) == 0.0:
+                continue
+            for factor in (MULTIPLE, 1.0 / MULTIPLE):
+                moved = False
+                for _ in range(MOST_MULTIPLES):
+                    other = sizes.resized({name: factor})
+                    other_loss = self._loss(other)
+                    if not other_loss < loss * (1.0 - LEAST_GAIN):
+                        break
+                    sizes, loss, moved = other, other_loss, True
+                if moved:
+                    break
+        return sizes
+
+    def _loss(self, sizes: Sizes) -> float:
+        jobs = [
+            (ScoreSizes(self.link, sizes, each.folding, each.fold), Reporter())
+            for each in self.folds
+        ]
+        found: list[SizesScore] = self.runtime.side_by_side(jobs, self.reporter)
+        self.references = [each.reference for each in found]
+        self.reporter.advance(0.5 / MOST_MULTIPLES / 3.0)
+        return sum(each.loss for each in found)
 
 
 def _curves(dynamics: Dynamics, times: Floats, scored: Sequence[FoldScores]) -> Curves:

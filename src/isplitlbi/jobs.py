@@ -18,15 +18,26 @@ from isplitlbi.model.terms import Terms
 from isplitlbi.path import Ending, RegularizationPath, spread_out
 from isplitlbi.runtime.base import Runtime, Stored
 from isplitlbi.runtime.progress import Reporter
-from isplitlbi.selection import FoldScores, HeldOut, Rule
+from isplitlbi.selection import FoldScores, HeldOut, Rule, score_votes
 from isplitlbi.solvers.before_entry import residuals, times_of
 from isplitlbi.solvers.checkpoints import Checkpoints
 from isplitlbi.solvers.driver import follow, room_for_snapshots
+from isplitlbi.solvers.scales import Given, Sizes, estimate_sizes, fit_sized, refreshed
 from isplitlbi.solvers.settings import Dynamics, PathSettings
 from isplitlbi.solvers.state import State
 from isplitlbi.typing import Floats, Indices
 
-__all__ = ["CountFolds", "FindTimes", "Folding", "FollowPath", "ScoreFold"]
+__all__ = [
+    "CountFolds",
+    "EstimateSizes",
+    "FindTimes",
+    "Folding",
+    "FollowPath",
+    "RefreshReference",
+    "ScoreFold",
+    "ScoreSizes",
+    "SizesScore",
+]
 
 
 @dataclass(frozen=True)
@@ -44,6 +55,40 @@ class FindTimes:
     def join(self, parts: Sequence[Floats]) -> Floats:
         """Return the times."""
         return times_of(np.concatenate(parts))
+
+
+@dataclass(frozen=True)
+class EstimateSizes:
+    """Estimate how large the terms of a model are."""
+
+    link: Link
+    terms: Terms
+    given: Given
+    seed: int
+
+    def run(self, votes: Comparisons, runtime: Runtime, reporter: Reporter) -> Sizes:
+        """Return what all machines find together."""
+        return estimate_sizes(votes, self.link, self.terms, runtime, self.given, self.seed)
+
+    def join(self, parts: Sequence[Sizes]) -> Sizes:
+        """Return it."""
+        return parts[0]
+
+
+@dataclass(frozen=True)
+class RefreshReference:
+    """Find the reference of the sharpness once more, now that sizes are known."""
+
+    link: Link
+    sizes: Sizes
+
+    def run(self, votes: Comparisons, runtime: Runtime, reporter: Reporter) -> Sizes:
+        """Return what all machines find together."""
+        return refreshed(votes, self.link, self.sizes, runtime)
+
+    def join(self, parts: Sequence[Sizes]) -> Sizes:
+        """Return it."""
+        return parts[0]
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,11 +133,44 @@ class CountFolds:
         return parts[0]
 
 
+class SizesScore(NamedTuple):
+    """How well the fit before anybody leaves predicts the votes of one fold."""
+
+    loss: float  # sum over votes
+    weight: float  # of these
+    reference: Floats | None  # of the sharpness, found without them
+
+
+@dataclass(frozen=True)
+class ScoreSizes:
+    """Fit what is before anybody leaves without the votes of one fold, and predict these."""
+
+    link: Link
+    sizes: Sizes
+    folding: Folding
+    fold: int
+
+    def run(self, votes: Comparisons, runtime: Runtime, reporter: Reporter) -> SizesScore:
+        """Return how well sizes predict the users here."""
+        training, held_out = self.folding.parts(votes, runtime)[self.fold]
+        last: dict[str, Any] = runtime.kept((self.folding, self.fold), dict)  # of other sizes
+        fitted = fit_sized(training, self.link, self.sizes, runtime, last.get("fit"))
+        last["fit"] = fitted
+        score = score_votes(held_out, fitted, self.link, loops=runtime.loops)
+        weight = held_out.total_weight
+        return SizesScore(score["log_loss"] * weight, weight, fitted.terms.reference)
+
+    def join(self, parts: Sequence[SizesScore]) -> SizesScore:
+        """Add up what was found of the users of several machines."""
+        loss, weight = (sum(each) for each in zip(*(part[:2] for part in parts), strict=True))
+        return SizesScore(loss, weight, parts[0].reference)
+
+
 @dataclass(frozen=True)
 class ScoreFold:
     """Follow a path without the votes of one fold, which it predicts."""
 
-    settings: PathSettings
+    settings: Any  # PathSettings, once they are known
     folding: Folding
     fold: int
     rule: Rule

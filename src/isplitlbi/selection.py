@@ -119,7 +119,7 @@ class HeldOut:
         self, votes: Comparisons, settings: PathSettings, rule: Rule, loops: ModuleType
     ) -> None:
         self.score = _scorer(votes, settings.link, settings.terms, rule, loops)
-        self.weight = float(votes.n_votes if votes.weight is None else votes.weight.sum())
+        self.weight = votes.total_weight
         self.everybody = np.ones(votes.n_users, dtype=np.bool_)
         # Losses and confusions by estimate and time.
         n_times = len(settings.times)
@@ -164,7 +164,7 @@ def score_votes(
     link: Link,
     rule: Rule = "map",
     deviates: Mask | None = None,
-    backend: str | None = None,
+    loops: ModuleType | None = None,
 ) -> dict[str, float]:
     """Return log-loss, micro-F1 and macro-F1 of parameters on votes that share their slots.
 
@@ -172,7 +172,7 @@ def score_votes(
     """
     table = np.empty((3, 3))
     who = np.ones(votes.n_users, dtype=np.bool_) if deviates is None else deviates
-    score = _scorer(votes, link, parameters.terms, rule, kernels.backend(backend))
+    score = _scorer(votes, link, parameters.terms, rule, loops or kernels.backend())
     return _scores(score(parameters.consensus, parameters.deviation, who, table), table)
 
 

@@ -314,6 +314,11 @@ class Comparisons:
         """Number of items in the vocabulary."""
         return len(self.items)
 
+    @property
+    def total_weight(self) -> float:
+        """Number of votes, each by its weight."""
+        return float(self.n_votes if self.weight is None else self.weight.sum())
+
     def __len__(self) -> int:
         """Return the number of votes."""
         return self.n_votes

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from isplitlbi.abnormal import check_fdr
-from isplitlbi.errors import InvalidSetting
+from isplitlbi.data.summary import Summary
+from isplitlbi.errors import InvalidSetting, InvalidVotes
 from isplitlbi.estimators.base import ScoreEstimator
 from isplitlbi.estimators.inputs import as_given, as_votes, check_choice, check_seed, threads_of
 from isplitlbi.fitting import FitSettings, fit
@@ -25,12 +26,16 @@ from isplitlbi.runtime.choice import runtime_for
 from isplitlbi.runtime.progress import Progress, Reporter
 from isplitlbi.selection import SCORINGS, Rule, Scoring
 from isplitlbi.solvers import Dynamics, Explicit, Implicit, Scheme
+from isplitlbi.solvers.scales import Given
 
 if TYPE_CHECKING:
     from distributed import Client
 
 __all__ = ["SOLVERS", "ISplitLBI"]
 
+
+# Where nothing else is said, and nothing is chosen from the votes.
+NU, KAPPA = 0.3, 30.0
 
 SOLVERS: dict[str, type[Scheme]] = {"implicit": Implicit, "explicit": Explicit}
 
@@ -43,12 +48,20 @@ class ISplitLBI(ScoreEstimator):
 
     Parameters
     ----------
-    nu, kappa : float or list of float, default 0.3 and 30
-        Variance of the weak deviations and damping of the path (see `Dynamics`). Given lists, the
-        best pair is chosen by the same cross-validation as the time.
-    terms : str or list of str, default "paper"
-        In which ways users may differ: names from `model.terms.TERMS`, or ``paper`` for those of
-        the paper, taste and tie threshold.
+    nu, kappa : float or list of float, optional
+        Variance of the weak deviations and damping of the path (see `Dynamics`). By default chosen
+        from the votes; 0.3 and 30 with the paper's terms. There, given lists, the best pair is
+        chosen by the same cross-validation as the time.
+    terms : str or list of str, default "all"
+        In which ways users may differ: names from `model.terms.NAMES`, or ``paper`` for the model
+        of the paper, taste and a tie threshold that adds up as it is.
+    scales : mapping, optional
+        How large the units of terms are, by name, beside taste; chosen from the votes by default.
+    ties : {"auto", "allowed", "none"}, default "auto"
+        Whether there may be ties. Without any, there is no tie threshold, and no tie is predicted;
+        by default that is so where no vote is a tie.
+    sides : {"known", "unknown"}, default "known"
+        Whether left and right mean something; otherwise nobody has a side.
     link : {"logistic", "probit", "uniform"} or Link, default "logistic"
         Bradley-Terry, Thurstone-Mosteller or uniform noise.
     rule : {"map", "threshold"}, default "map"
@@ -113,9 +126,12 @@ class ISplitLBI(ScoreEstimator):
     def __init__(
         self,
         *,
-        nu: float | Sequence[float] = 0.3,
-        kappa: float | Sequence[float] = 30.0,
-        terms: str | Sequence[str] = "paper",
+        nu: float | Sequence[float] | None = None,
+        kappa: float | Sequence[float] | None = None,
+        terms: str | Sequence[str] = "all",
+        scales: Mapping[str, float] | None = None,
+        ties: Literal["auto", "allowed", "none"] = "auto",
+        sides: Literal["known", "unknown"] = "known",
         link: str | Link = "logistic",
         rule: Rule = "map",
         times: Sequence[float] | None = None,
@@ -134,6 +150,9 @@ class ISplitLBI(ScoreEstimator):
         self.nu = nu
         self.kappa = kappa
         self.terms = terms
+        self.scales = scales
+        self.ties = ties
+        self.sides = sides
         self.link = link
         self.rule = rule
         self.times = times
@@ -197,13 +216,13 @@ class ISplitLBI(ScoreEstimator):
             of a folder are read by the workers. Folders must then be such that all workers reach
             them.
         """
-        settings = self._fit_settings(folds)
         votes = as_votes(X, y, sample_weight) if client is None else as_given(X, y, sample_weight)
         folder = None if checkpoints is None else Path(checkpoints)
         runtime = runtime_for(
             votes, client, n_threads=threads_of(self.n_jobs), backend=self.backend,
             checkpoints=folder,
         )  # fmt: skip
+        settings = self._fit_settings(runtime.summary, folds)
         reporter, share = Reporter(progress), SHARE_OF_FITTING if self.with_tests else 1.0
         of_fit, of_tests = reporter.part(share), reporter.part(1.0 - share, "testing users")
         fitted = fit(
@@ -224,22 +243,46 @@ class ISplitLBI(ScoreEstimator):
         self._test_on(runtime, self.fdr, tell)
         tell(1.0)
 
-    def _fit_settings(self, folds: ArrayLike | None) -> FitSettings:
+    def _terms(self, votes: Summary) -> Terms:
+        """Return the terms that these votes call for."""
+        check_choice("ties", self.ties, ("auto", "allowed", "none"))
+        check_choice("sides", self.sides, ("known", "unknown"))
+        if self.ties == "none" and votes.n_ties:
+            raise InvalidVotes(
+                f"ties is 'none', but {votes.n_ties:,} votes are ties. Leave these out, or allow "
+                "ties."
+            )
+        return Terms.named(
+            self.terms,
+            features=() if votes.units is None else votes.units.names,
+            has_ties=self.ties == "allowed" or votes.n_ties > 0,
+            has_sides=self.sides == "known",
+        )
+
+    def _fit_settings(self, votes: Summary, folds: ArrayLike | None) -> FitSettings:
         """Return everything that decides the fit; refuse what cannot be."""
         check_seed(self.random_state)
         check_choice("rule", self.rule)
         check_choice("scoring", self.scoring, tuple(SCORINGS))
         check_fdr(self.fdr)
-        nus, kappas = np.atleast_1d(self.nu), np.atleast_1d(self.kappa)
-        if nus.size == 0 or kappas.size == 0:
-            raise InvalidSetting("nu and kappa need at least one value each.")
+        nus, kappas = (np.atleast_1d(() if x is None else x) for x in (self.nu, self.kappa))
+        for given, values in ((self.nu, nus), (self.kappa, kappas)):
+            if given is not None and values.size == 0:
+                raise InvalidSetting("nu and kappa need at least one value each.")
+        terms = self._terms(votes)
+        sizing = None
+        if terms.ties != "bounded":
+            sizing = Given(float(nus[0]) if nus.size else None, dict(self.scales or {}))
         return FitSettings(
             link=link_named(self.link),
             candidates=tuple(
-                Dynamics(float(n), float(k), self.delta) for n, k in product(nus, kappas)
+                Dynamics(float(n), float(k), self.delta)
+                for n, k in product(nus if nus.size else [NU], kappas if kappas.size else [KAPPA])
             ),
+            sizing=sizing,
+            keeps_kappa=self.kappa is not None,
             scheme=scheme_named(self.solver),
-            terms=Terms.named(self.terms),
+            terms=terms,
             times=None if self.times is None else np.asarray(self.times, dtype=np.float64),
             time=self.time,
             n_folds=self.n_folds,

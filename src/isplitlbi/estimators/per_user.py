@@ -8,6 +8,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from isplitlbi import kernels
 from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.data.layout import Layout
 from isplitlbi.data.splits import held_out_parts
@@ -88,7 +89,7 @@ class PerUser(ScoreEstimator):
             parameters = None
             for place in np.argsort(ridges)[::-1]:
                 parameters = self._fit(training, link, ridges[place], parameters)
-                scores = score_votes(held_out, parameters, link, backend=self.backend)
+                scores = score_votes(held_out, parameters, link, loops=kernels.backend(self.backend))
                 amount = len(held_out) if held_out.weight is None else held_out.weight.sum()
                 loss[place] += scores["log_loss"] * amount
         return ridges[int(np.argmin(loss))]

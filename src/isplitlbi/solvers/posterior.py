@@ -53,11 +53,15 @@ class Curvature(NamedTuple):
 
     def of_slots(self) -> Floats:
         """Return what that means for every slot by itself, where its unit is one."""
-        return self.layout.sum_of_squares(self.mm, self.tt)
+        bent = self.layout.sum_of_squares(self.mm, self.tt)
+        if self.apart is not None:
+            sharpness = self.layout.slots.threshold - len(self.layout.edges.columns) - 1
+            bent[sharpness] = self.layout.sum_by_user(self.mm * self.apart**2)
+        return bent
 
     def of_habits(self) -> Floats:
         """Return what it means for the tie habit of every item."""
-        edges, item, n_items = self.layout.edges, self.layout.slots.coordinate, 0
+        edges, item = self.layout.edges, self.layout.slots.coordinate
         n_items = self.layout.vector.n_items
         first, second = item[edges.first], item[edges.second]
         both = np.bincount(first, self.tt, n_items) + np.bincount(second, self.tt, n_items)

@@ -7,11 +7,14 @@ that the votes determine. A few rounds of fitting and correcting find it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
 from isplitlbi.data.comparisons import Comparisons
+from isplitlbi.data.layout import SHARPNESS, TASTE, THRESHOLD
 from isplitlbi.model.links import Link
 from isplitlbi.model.parameters import Parameters
 from isplitlbi.model.terms import Terms
@@ -19,110 +22,227 @@ from isplitlbi.runtime.base import Runtime
 from isplitlbi.solvers.likelihood import fit_before_entries
 from isplitlbi.solvers.posterior import Curvature, user_covariances
 from isplitlbi.solvers.settings import Dynamics
-from isplitlbi.typing import Floats
+from isplitlbi.typing import Floats, Indices
 
-__all__ = ["Sizes", "estimate_sizes"]
+__all__ = ["Given", "Sizes", "estimate_sizes", "fit_sized", "refreshed"]
 
 N_ROUNDS = 7
 REFERENCES = (0, 2)  # the rounds whose consensus becomes the reference of the sharpness
+OVER_RELAXED = 1.8  # power of a correction; plain ones take several times as many rounds
 FIRST_VARIANCES = {"taste": 0.3, "sharpness": 0.2, "side": 0.1, "threshold": 0.3}
 OTHER_VARIANCE = 0.05
 SMALLEST, LARGEST = 1e-5, 1e2  # variances
-POWER = 1.8
-DEGREES = 0
 MOST_CHANGE = 8.0  # of a variance, in one round
 SMALLEST_SHARE = 1e-3  # of numbers that the votes determine
-# Cubes of the numbers of parameters, summed over the users who are looked at.
-MOST_WORK = 2e8
-ROUGH = 1e-2  # of the fits, in all rounds but the last
+# Cubes of the numbers of parameters, summed over the users who are looked at closely. Users with
+# very many parameters have so many votes that each can be looked at by itself.
+MOST_WORK, MANY = 5e7, 64
+ROUGH = 1e-2  # accuracy of the fits: the noise of what they tell is much larger
+
+
+@dataclass(frozen=True)
+class Given:
+    """What is not to be estimated: nu, and scales by the names of terms."""
+
+    nu: float | None = None
+    scales: Mapping[str, float] = field(default_factory=dict)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it in plain values."""
+        return {"nu": self.nu, "scales": dict(self.scales)}
+
+    def correct(self, names: tuple[str, ...], variances: Floats) -> Floats:
+        """Return the variances, with those that are given in their places."""
+        corrected = variances.copy()
+        if self.nu is not None:
+            corrected[0] = self.nu * (corrected[0] > 0.0)
+        for place, name in enumerate(names):
+            if name in self.scales and name != TASTE:
+                corrected[place] = self.scales[name] ** 2 * (self.nu or corrected[0])
+        return corrected
 
 
 @dataclass(frozen=True)
 class Sizes:
-    """What was found: how large terms are, and the fit that tells it."""
+    """How large terms are.
+
+    Attributes
+    ----------
+    terms, nu
+        With the scales and the reference that were found.
+    ordinary : float
+        How large the deviations of an ordinary user are, as a share of nu. Far below one, few
+        users differ by much and the others hardly.
+    spreads : mapping
+        By how much users differ in each term, as a standard deviation of margin or threshold.
+    """
 
     terms: Terms
     nu: float
-    fitted: Parameters
+    ordinary: float = 1.0
+    spreads: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def variances(self) -> Floats:
+        """Of all terms, in the order of their names."""
+        return self.nu * np.array(self.terms.scales) ** 2
+
+    def resized(self, factors: Mapping[str, float]) -> Sizes:
+        """Return the same with some variances multiplied."""
+        names = self.terms.names
+        factor = np.array([factors.get(name, 1.0) for name in names])
+        nu = float(np.clip(self.nu * factors.get(TASTE, 1.0), SMALLEST, LARGEST))
+        return replace(self, terms=_with_variances(self.terms, self.variances * factor, nu), nu=nu)
 
 
 def estimate_sizes(
-    votes: Comparisons, link: Link, dynamics: Dynamics, terms: Terms, runtime: Runtime, seed: int
+    votes: Comparisons,
+    link: Link,
+    terms: Terms,
+    runtime: Runtime,
+    given: Given | None = None,
+    seed: int = 0,
 ) -> Sizes:
-    """Estimate nu, the scales of all terms, and the variances of scores and habits."""
-    variances = np.array(
-        [
-            FIRST_VARIANCES.get(name, OTHER_VARIANCE) * (scale > 0.0)
-            for name, scale in zip(terms.names, terms.scales, strict=True)
-        ]
-    )
-    of_scores, of_habits = 1.0, 0.1
-    sample, fitted = _sample(votes, terms, runtime, seed), None
+    """Estimate nu, the scales of all terms, and the variances of scores and habits.
+
+    Machines that hold other users find the same.
+    """
+    given, names = given or Given(), terms.names
+    first = [
+        FIRST_VARIANCES.get(name, OTHER_VARIANCE) * (scale > 0.0)
+        for name, scale in zip(names, terms.scales, strict=True)
+    ]
+    variances, sample, fitted = np.array(first), _sample(votes, terms, runtime, seed), None
     for number in range(N_ROUNDS):
-        nu = max(variances[0], SMALLEST)
-        terms = replace(
-            terms, scales=tuple(np.sqrt(variances / nu)),
-            score_variance=of_scores, habit_variance=of_habits,
-        )  # fmt: skip
-        dynamics = replace(dynamics, nu=float(nu))
-        fitted = fit_before_entries(
-            votes, link, dynamics, runtime, ROUGH, terms, fitted and _rescaled(fitted, terms)
-        )
+        variances = given.correct(names, variances)
+        nu = given.nu or max(float(variances[0]), SMALLEST)
+        terms = _with_variances(terms, variances, nu)
+        guess = None if fitted is None else _rescaled(fitted, terms)
+        fitted = fit_before_entries(votes, link, Dynamics(nu), runtime, ROUGH, terms, guess)
+        curvature = Curvature.of(votes, link, fitted)
+        found = _spread(fitted, curvature, nu, sample, runtime)
         if number == N_ROUNDS - 1:
             break
-        curvature = Curvature.of(votes, link, fitted)
-        variances = _corrected(fitted, curvature, nu, sample, variances, runtime)
-        new_scores, of_habits = _of_consensus(fitted, curvature, nu, runtime)
-        if number <= REFERENCES[-1]: of_scores = new_scores
+        variances = found.corrected(variances)
+        of_scores, of_habits = _of_consensus(fitted, curvature, nu, runtime)
+        if number <= REFERENCES[-1]:  # later, sharpness could take over from the scores
+            terms = replace(terms, score_variance=of_scores)
+        terms = replace(terms, habit_variance=of_habits)
         if number in REFERENCES:
             terms = terms.referring(fitted.common.scores.copy())
-    return Sizes(terms, float(nu), fitted)
+    return Sizes(terms, nu, found.ordinary)
 
 
-def _sample(votes: Comparisons, terms: Terms, runtime: Runtime, seed: int) -> Floats:
+def fit_sized(
+    votes: Comparisons,
+    link: Link,
+    sizes: Sizes,
+    runtime: Runtime,
+    guess: Parameters | None = None,
+) -> Parameters:
+    """Fit consensus and users before anybody leaves, roughly.
+
+    Without a guess, the reference of the sharpness is found anew, and refreshed once.
+    """
+    terms, dynamics = sizes.terms, Dynamics(sizes.nu)
+    if guess is not None:
+        terms = terms.referring(guess.terms.reference) if terms.has_sharpness else terms
+        guess = _rescaled(guess, terms)
+        return fit_before_entries(votes, link, dynamics, runtime, ROUGH, terms, guess)
+    for _ in range(3 if terms.has_sharpness else 1):
+        guess = fit_before_entries(votes, link, dynamics, runtime, ROUGH, terms, guess)
+        terms = terms.referring(guess.common.scores.copy())
+    return guess
+
+
+def refreshed(votes: Comparisons, link: Link, sizes: Sizes, runtime: Runtime) -> Sizes:
+    """Return sizes with the reference of the sharpness that belongs to them, and the spreads."""
+    terms = sizes.terms
+    fitted = fit_before_entries(votes, link, Dynamics(sizes.nu), runtime, ROUGH, terms)
+    terms = terms.referring(fitted.common.scores.copy())
+    spreads = dict(zip(terms.names, np.sqrt(sizes.variances).tolist(), strict=True))
+    spreads[TASTE] *= np.sqrt(2.0)  # a margin is between two items
+    spreads[THRESHOLD] *= fitted.common.threshold
+    if terms.has_sharpness:
+        scores = fitted.common.scores
+        square = (scores[votes.left] - scores[votes.right]) ** 2
+        total, n_votes = runtime.total(float(square.sum()), float(len(votes)))
+        spreads[SHARPNESS] *= float(np.sqrt(total / max(n_votes, 1.0)))
+    if not terms.has_ties:
+        del spreads[THRESHOLD]
+    return replace(sizes, terms=terms, spreads=spreads)
+
+
+def _with_variances(terms: Terms, variances: Floats, nu: float) -> Terms:
+    scales = np.sqrt(variances / nu)
+    scales[0] = float(variances[0] > 0.0)
+    return replace(terms, scales=tuple(scales.tolist()))
+
+
+def _sample(votes: Comparisons, terms: Terms, runtime: Runtime, seed: int) -> Indices:
     """Draw the users who are looked at: all, or as many as are not too much work."""
-    slots = terms.layout(votes).slots
-    work = np.where(votes.votes_per_user > 0, slots.sizes.astype(np.float64) ** 3, 0.0)
+    sizes = terms.layout(votes).slots.sizes
+    work = np.where(sizes <= MANY, sizes.astype(np.float64) ** 3, sizes)
+    work[votes.votes_per_user == 0] = 0.0
     (total,) = runtime.total(float(work.sum()))
     drawn = np.asarray(runtime.numbers(seed).random(votes.n_users)) < MOST_WORK / max(total, 1.0)
-    return np.flatnonzero(drawn & (work > 0))
+    return np.flatnonzero(drawn & (work > 0.0))
 
 
 def _rescaled(fitted: Parameters, terms: Terms) -> Parameters:
-    """Return the same deviations in other units: a guess for the next round."""
+    """Return the same deviations in other units: a guess for the next fit."""
     old, new = fitted.units, replace(fitted, terms=terms).units
     ratio = np.divide(old, new, out=np.zeros_like(old), where=new > 0.0)
     return replace(fitted, deviation=fitted.deviation * ratio, terms=terms)
 
 
-def _corrected(
-    fitted: Parameters,
-    curvature: Curvature,
-    nu: float,
-    sample: Floats,
-    variances: Floats,
-    runtime: Runtime,
-) -> Floats:
-    """Return variances of users' terms that agree better with what was found."""
-    n_terms, slots = len(variances), fitted.slots
-    squares, known = np.zeros((2, n_terms))
+@dataclass(frozen=True)
+class _Spread:
+    """What users' estimates add up to, term by term, and how many of them the votes determine."""
+
+    squares: Floats  # (n_terms,) in units of nu
+    known: Floats  # (n_terms,)
+    ordinary: float  # squares over known numbers, of the user in the middle
+
+    def corrected(self, variances: Floats) -> Floats:
+        """Return variances that agree better with it."""
+        change = (self.squares / np.maximum(self.known, 1e-9)) ** OVER_RELAXED
+        change = np.clip(change, 1.0 / MOST_CHANGE, MOST_CHANGE)
+        return np.where(variances > 0.0, np.clip(variances * change, SMALLEST, LARGEST), 0.0)
+
+
+def _spread(
+    fitted: Parameters, curvature: Curvature, nu: float, sample: Indices, runtime: Runtime
+) -> _Spread:
+    n_terms, slots, units = len(fitted.terms.scales), fitted.slots, fitted.units
+    spread = 1.0 / (units**2 * curvature.of_slots() + 1.0 / nu)
+    closely = sample[slots.sizes[sample] <= MANY]
     everybody = np.full(slots.n_users, nu)
-    for users, covariance in user_covariances(curvature, fitted.units, everybody, sample):
-        spread = np.diagonal(covariance, axis1=1, axis2=2)
-        sizes = slots.sizes[users]
-        place = np.arange(spread.shape[1])
-        mine = place < sizes[:, None]
-        term = np.clip(place - (sizes[:, None] - n_terms), 0, n_terms - 1)
-        where = np.where(mine, slots.start[users][:, None] + place, 0)
-        square = np.where(mine, fitted.deviation[where] ** 2, 0.0)
-        certain = np.where(mine, 1.0 - spread / nu, 0.0)
-        weight = (DEGREES + certain.sum(axis=1)) / (DEGREES + square.sum(axis=1) / nu) if DEGREES else np.ones(len(users))
-        squares += np.bincount(term.ravel(), (weight[:, None] * square).ravel(), n_terms)
-        known += np.bincount(term.ravel(), certain.ravel(), n_terms)
+    for users, covariance in user_covariances(curvature, units, everybody, closely):
+        place = np.arange(covariance.shape[1])
+        mine = place < slots.sizes[users][:, None]
+        where = slots.start[users][:, None] + place
+        spread[where[mine]] = np.diagonal(covariance, axis1=1, axis2=2)[mine]
+    looked_at = np.zeros(slots.n_users, dtype=np.bool_)
+    looked_at[sample] = True
+    counts = looked_at[slots.owner]
+    square = np.where(counts, fitted.deviation**2 / nu, 0.0)
+    certain = np.where(counts, 1.0 - spread / nu, 0.0)
+    term = np.maximum(slots.coordinate - fitted.n_items + 1, 0)
+    squares, known = (np.bincount(term, each, n_terms) for each in (square, certain))
     squares, known = runtime.total(squares, known)
-    known = np.maximum(known, 1e-6)
-    change = np.clip((squares / known / nu) ** POWER, 1.0 / MOST_CHANGE, MOST_CHANGE)
-    return np.where(variances > 0.0, np.clip(variances * change, SMALLEST, LARGEST), 0.0)
+    per_user = (np.add.reduceat(each, slots.start[:-1]) for each in (square, certain))
+    return _Spread(squares, known, _middle(*(runtime.everybody(each) for each in per_user)))
+
+
+def _middle(squares: Floats, known: Floats) -> float:
+    """Return the median of the ratios, every user by what is known of them."""
+    there = known > SMALLEST_SHARE
+    if not there.any():
+        return 1.0
+    ratio, weight = squares[there] / known[there], known[there]
+    order = np.argsort(ratio, kind="stable")
+    return float(ratio[order][np.searchsorted(np.cumsum(weight[order]), 0.5 * weight.sum())])
 
 
 def _of_consensus(
@@ -134,19 +254,18 @@ def _of_consensus(
     # What is left of a slot's information once the user's own deviation takes its share.
     left = bent / (1.0 + nu * units**2 * bent)
     of_items = np.bincount(slots.coordinate, left, vector.own_width)[vector.scores]
-    of_habits = curvature.of_habits()
-    of_items, of_habits = runtime.total(of_items, of_habits)
+    of_items, of_habits = runtime.total(of_items, curvature.of_habits())
+    scores = fitted.consensus[vector.scores]
     return (
-        _variance(fitted.consensus[vector.scores], of_items, terms.score_variance),
+        _variance(scores, of_items, terms.score_variance),
         _variance(fitted.consensus[vector.habits], of_habits, terms.habit_variance)
         if vector.has_habits
-        else 1.0,
+        else terms.habit_variance,
     )
 
 
 def _variance(found: Floats, information: Floats, variance: float) -> float:
     known = np.sum(information / (information + 1.0 / variance))
     change = float(np.sum(found**2) / max(known, SMALLEST_SHARE * len(found)) / variance)
-    return float(
-        np.clip(variance * np.clip(change, 1 / MOST_CHANGE, MOST_CHANGE), SMALLEST, LARGEST)
-    )
+    change = float(np.clip(change, 1.0 / MOST_CHANGE, MOST_CHANGE))
+    return float(np.clip(variance * change, SMALLEST, LARGEST))

@@ -222,7 +222,7 @@ class Terms:
                 return term.reference
         return None
 
-    def referring(self, scores: Floats) -> Terms:
+    def referring(self, scores: Floats | None) -> Terms:
         """Return the same with another reference of the sharpness."""
         sharp = (Sharpness(scores) if isinstance(term, Sharpness) else term for term in self.all)
         return replace(self, all=tuple(sharp))
