@@ -551,6 +551,15 @@ def extrapolate(slots, users, base, rate, bend, times, out):
 
 
 @loop
+def lean(problem, users, own, sign):
+    slots, n_traits = problem.slots, index(len(problem.scales) - 2)
+    for user in range(users[0], users[1]):
+        sharpness = index(slots.threshold[user]) - n_traits
+        for slot in range(index(slots.start[user]), sharpness):
+            own[slot] += sign * problem.reference[slot] * own[sharpness]
+
+
+@loop
 def squares(problem, users, one, other):
     slots = problem.slots
     off, size = 0.0, 0.0
