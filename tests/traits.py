@@ -24,7 +24,6 @@ class Leftmost(Trait):
 
     name = "leftmost"
     sees = Sees.SIDE
-    start = 0.25
 
     def column(self, shown):
         return np.ones(len(shown.first))

@@ -16,7 +16,7 @@ from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.data.layout import THRESHOLD, Layout, Slots, Vector, tally
 from isplitlbi.kernels import Anchor, Flow, Gradient, Problem, Rates, System
 from isplitlbi.model.links import LINKS, Logistic
-from traits import TRAITS
+from traits import TRAITS, terms_with
 from votes import random_votes
 
 DELTA = 1e-3
@@ -92,7 +92,8 @@ def slots_of(sizes):
 @given(seed=seeds, weighted=st.booleans(), scale=scales, traits=some_traits)
 def test_loss_and_gradient_is_the_same_compiled(link, seed, weighted, scale, traits):
     layout, rng = some_layout(seed, weighted, traits)
-    problem, flow = Problem.of(layout, DELTA), random_flow(layout, rng, scale)
+    problem = Problem.of(layout, DELTA, terms_with(*traits))
+    flow = random_flow(layout, rng, scale)
     results = []
     for loops in (plain, compiled):
         gradient = room_for_gradient(layout)
@@ -116,7 +117,8 @@ def test_shrink_groups_is_the_same_compiled(seed, kappa, traits):
 @given(seed=seeds, weighted=st.booleans(), scale=scales, traits=some_traits)
 def test_explicit_step_is_the_same_compiled(link, seed, weighted, scale, traits):
     layout, rng = some_layout(seed, weighted, traits)
-    problem, start = Problem.of(layout, DELTA), random_flow(layout, rng, scale)
+    problem = Problem.of(layout, DELTA, terms_with(*traits))
+    start = random_flow(layout, rng, scale)
     numbers = rng.uniform(1e-4, 1e-2), rng.uniform(0.1, 10.0), rng.uniform(1.0, 100.0)
     results = []
     for loops in (plain, compiled):
@@ -143,7 +145,8 @@ def test_project_thresholds_is_the_same_compiled(joint, seed, scale, traits):
 @given(seed=seeds, weighted=st.booleans(), scale=scales, traits=some_traits)
 def test_threshold_curvature_is_the_same_compiled(link, seed, weighted, scale, traits):
     layout, rng = some_layout(seed, weighted, traits)
-    problem, flow = Problem.of(layout, DELTA), random_flow(layout, rng, scale)
+    problem = Problem.of(layout, DELTA, terms_with(*traits))
+    flow = random_flow(layout, rng, scale)
     args = (link, problem, flow.consensus, flow.deviation, *decided_and_ties(layout))
     close(compiled.threshold_curvature(*args), plain.threshold_curvature(*args))
 
@@ -153,7 +156,8 @@ def test_threshold_curvature_is_the_same_compiled(link, seed, weighted, scale, t
 @given(seed=seeds, weighted=st.booleans(), scale=scales, traits=some_traits)
 def test_score_is_the_same_compiled(link, by_threshold, seed, weighted, scale, traits):
     layout, rng = some_layout(seed, weighted, traits)
-    problem, flow = Problem.of(layout, DELTA), random_flow(layout, rng, scale)
+    problem = Problem.of(layout, DELTA, terms_with(*traits))
+    flow = random_flow(layout, rng, scale)
     deviates = rng.random(layout.n_users) < 0.5
     results = []
     for loops in (plain, compiled):
@@ -229,10 +233,10 @@ class ImplicitLoops:
     def eliminate_users(self):
         """Return what the users take from the consensus; begin the solution."""
         return self.over_blocks(
-            lambda users, filled: self.loops.eliminate_users(
-                self.problem, users, self.own, self.system, filled
+            lambda users, *filled: self.loops.eliminate_users(
+                self.problem, users, self.own, self.system, *filled
             ),
-            1,
+            2,
         )
 
     def curvature_product(self, preconditioned, towards, momentum):
@@ -424,9 +428,7 @@ def test_a_score_is_the_loss_of_the_votes_and_what_would_be_said_of_them(link):
         )
         assert plain.score(*args, deviates, True, confusion) == pytest.approx(expected, rel=1e-12)
         np.testing.assert_allclose(confusion.sum(axis=1), np.sum(layout.edges.counts, axis=1))
-    margin, threshold = plain.margins(
-        layout.slots, layout.edges, flow.consensus, 0.0 * flow.deviation
-    )
+    margin, threshold = plain.margins(problem, flow.consensus, 0.0 * flow.deviation)
     of_ties = np.sum(np.array(layout.edges.counts)[:, np.abs(margin) <= threshold])
     assert confusion[:, 1].sum() == pytest.approx(of_ties)
 
@@ -556,13 +558,14 @@ def test_projection_touches_thresholds_only(traits):
 def test_threshold_curvature_bounds_the_hessian_of_the_thresholds(link, seed, traits):
     layout, rng = some_layout(seed, True, traits)
     consensus, deviation, *_ = random_flow(layout, rng, 1.0)
-    margin, threshold = plain.margins(layout.slots, layout.edges, consensus, deviation)
+    problem = Problem.of(layout, DELTA, terms_with(*traits))
+    margin, threshold = plain.margins(problem, consensus, deviation)
     bend = link.vote_terms(margin, threshold, *layout.edges.counts)[-1]
     per_user = layout.sum_by_user(bend)
     hessian = np.diag(np.concatenate([[np.sum(per_user)], per_user]))
     hessian[0, 1:] = hessian[1:, 0] = per_user
     bound, _ = plain.threshold_curvature(
-        link, Problem.of(layout, DELTA), consensus, deviation, *decided_and_ties(layout)
+        link, problem, consensus, deviation, *decided_and_ties(layout)
     )
     assert np.linalg.eigvalsh(hessian)[-1] <= bound * (1 + 1e-9)
 
@@ -571,7 +574,8 @@ def test_threshold_curvature_bounds_the_hessian_of_the_thresholds(link, seed, tr
 def test_margins_are_those_that_the_layout_tells(traits):
     layout = Layout.of(random_votes(0, n_users=6, n_items=5, n_votes=100), traits)
     flow = random_flow(layout, np.random.default_rng(2), 1.0)
-    found = plain.margins(layout.slots, layout.edges, flow.consensus, flow.deviation)
+    problem = Problem.of(layout, DELTA, terms_with(*traits))
+    found = plain.margins(problem, flow.consensus, flow.deviation)
     expected = layout.margins(flow.consensus[layout.slots.coordinate] + flow.deviation)
     np.testing.assert_allclose(found, expected, rtol=1e-14)
 

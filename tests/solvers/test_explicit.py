@@ -43,8 +43,8 @@ class Recorded(Explicit):
 
     steps: list = field(default_factory=list, compare=False)
 
-    def prepare(self, layout, link, dynamics, runtime):
-        inner, steps = super().prepare(layout, link, dynamics, runtime), self.steps
+    def prepare(self, layout, settings, runtime):
+        inner, steps = super().prepare(layout, settings, runtime), self.steps
 
         class Recorder:
             def step(self, state, until, last):

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.data.layout import Layout
 from isplitlbi.model.links import LINKS, Logistic, Probit
-from isplitlbi.model.terms import PAPER, TERMS
+from isplitlbi.model.terms import PAPER, Side
 from isplitlbi.path import Ending
 from isplitlbi.solvers import Dynamics, Explicit, Implicit
 from paths import (
@@ -112,10 +112,7 @@ def test_swapping_the_sides_of_any_vote_leaves_no_trace_where_no_term_sees_them(
 
 @every_scheme
 def test_swapping_all_sides_turns_a_preference_for_the_left_around(scheme):
-    class Unbiased(Leftmost):
-        start = 0.0  # from where both directions are alike
-
-    terms = terms_with(Unbiased())
+    terms = terms_with(Leftmost())
     votes = random_votes(2, n_users=4, n_votes=60)
     one, other = (
         by_label(each, short_path(each, scheme, terms))
@@ -313,18 +310,17 @@ def test_a_user_without_votes_in_a_subset_stays_in_the_consensus(scheme):
 
 
 @every_scheme
-def test_a_user_who_prefers_the_left_differs_in_that_and_hardly_in_taste(scheme, monkeypatch):
-    monkeypatch.setitem(TERMS, Leftmost.name, Leftmost)
+def test_a_user_who_prefers_the_left_differs_in_that_and_hardly_in_taste(scheme):
     always_left = [
         ("lefty", *pair, 1) for pair in ("ab", "ba", "bc", "cb", "ac", "ca") for _ in range(4)
     ]
     votes = in_agreement(*always_left)
-    path = walk(votes, scheme, times=[1.0, 2.0], terms=MODELS["side"])
+    path = walk(votes, scheme, times=[1.0, 2.0], terms=terms_with(Side()))
     user = list(votes.users).index("lefty")
     late = path.at(2.0)
-    preference = late.all_of("leftmost")
+    preference = late.all_of("side")
     assert np.argmax(preference) == user
-    assert preference[user] > 1.0 + late.common.trait("leftmost")
+    assert preference[user] > 1.0 + late.common.trait("side")
     assert late.distance_to_consensus()[user] < preference[user]
     # Without the term, all that the user does can only be taste.
     assert np.ptp(late.scores_of(user)) < np.ptp(late.scores_of(-1)) + 0.5
@@ -451,7 +447,7 @@ def test_a_result_echoes_its_settings(scheme, terms):
     path = walk(mixed_votes(), scheme, dynamics, [0.01], link=Probit(), terms=terms)
     assert path.settings == {
         "link": "probit",
-        "terms": list(terms.names),
+        "terms": terms.as_dict(),
         "scheme": type(scheme).__name__.lower(),
         "nu": 0.25,
         "kappa": 4.0,
