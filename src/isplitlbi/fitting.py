@@ -22,6 +22,7 @@ from isplitlbi.errors import InvalidSetting
 from isplitlbi.jobs import (
     CountFolds,
     EstimateSizes,
+    FindSizesOfMany,
     FindTimes,
     Folding,
     FollowPath,
@@ -299,7 +300,8 @@ class _Fit:
         reporter.reach(Progress(1.0, 0.0, 0))
         models = [Model(replace(first, nu=sizes.nu), sizes.terms)]
         if folds and given.nu is None and sizes.ordinary < FEW_DIFFER:
-            few = sizes.resized(dict.fromkeys(sizes.terms.names, sizes.ordinary))
+            many = FindSizesOfMany(link, sizes, settings.seed or 0)
+            few = self.runtime.run(many, Reporter())
             kappa = first.kappa if settings.keeps_kappa else KAPPA_OF_FEW
             models.append(Model(replace(first, nu=few.nu, kappa=kappa), few.terms))
         return Sizing(tuple(models), sizes.spreads, search.references)
