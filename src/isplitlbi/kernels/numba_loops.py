@@ -25,7 +25,12 @@ from isplitlbi.model.links import threshold_of
 
 @loop
 def loss_and_gradient(link, problem, consensus, deviation, gradient):
-    slots, edges, scales, reference = problem.slots, problem.edges, problem.scales, problem.reference
+    slots, edges, scales, reference = (
+        problem.slots,
+        problem.edges,
+        problem.scales,
+        problem.reference,
+    )
     n_columns, n_traits, habit = edges.columns.shape[0], len(scales) - 2, slots.first_habit
     total = 0.0
     gradient.consensus[:] = 0.0
