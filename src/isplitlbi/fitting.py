@@ -269,7 +269,8 @@ class _Fit:
             times = np.union1d(grids[0], [time])
         if path is None:
             job = self._whole_path(model, times, time)
-            path = self.runtime.run(job, walk.part(1.0 / (1 + len(folds) * len(models))))
+            share = _share(models, folds, self._first(folds, models))
+            path = self.runtime.run(job, walk.part(share))
         return Fitted(
             self.votes, self.runtime.summary, settings.link, model.dynamics, time, path.at(time),
             path, selection, self.runtime.costs, spreads=found.spreads,
@@ -327,7 +328,8 @@ class _Fit:
 
         Of models that were found from the votes, the first folds choose one.
         """
-        settings, share = self.settings, 1.0 / (1 + len(folds) * len(models))
+        settings, first = self.settings, self._first(folds, models)
+        share = _share(models, folds, first)
 
         def job(number: int, fold: ScoreFold) -> ScoreFold:
             model = models[number]
@@ -341,9 +343,7 @@ class _Fit:
                 [(each, reporter.part(share)) for each in jobs], reporter
             )
 
-        left, scored, first = list(range(len(models))), {}, folds[: len(folds)]
-        if found.models and len(models) > 1:
-            first = folds[:FOLDS_THAT_CHOOSE]
+        left, scored = list(range(len(models))), {}
         # Where all snapshots are kept, the path of the only model need not wait for the folds.
         beside = []
         if len(models) == 1 and self.runtime.is_alone:
@@ -364,6 +364,11 @@ class _Fit:
             scored[chosen] += score([job(chosen, fold) for fold in folds[len(first) :]])
             selection = choose()
         return selection, results[0] if beside else None, models[chosen]
+
+    def _first(self, folds: list[ScoreFold], models: list[Model]) -> list[ScoreFold]:
+        """Return the folds that choose among models: all, unless sizes were found from the votes."""
+        chooses = self.settings.sizing is not None and len(models) > 1
+        return folds[:FOLDS_THAT_CHOOSE] if chooses else folds
 
     def _whole_path(self, model: Model, times: Floats, chosen: float | None) -> FollowPath:
         path = self.settings.path(model, times)
@@ -426,6 +431,11 @@ class Search:
         self.references = [each.reference for each in found]
         self.reporter.advance(0.7 / USUAL_TRIALS)
         return np.array([each.loss for each in found])
+
+
+def _share(models: list[Model], folds: list[ScoreFold], first: list[ScoreFold]) -> float:
+    """Return which share of the work one path is, where the first folds choose among models."""
+    return 1.0 / (1 + len(models) * len(first) + len(folds) - len(first))
 
 
 def _curves(dynamics: Dynamics, times: Floats, scored: Sequence[FoldScores]) -> Curves:

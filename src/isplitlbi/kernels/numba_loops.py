@@ -10,7 +10,7 @@ import math
 import numpy as np
 
 from isplitlbi.kernels import MOST_TAKEN, newton
-from isplitlbi.kernels.numba_links import inlined, inside, loop, part
+from isplitlbi.kernels.numba_links import inlined, inside, loop, part, varies
 from isplitlbi.kernels.numba_votes import (
     CHUNK,
     ONE,
@@ -20,6 +20,7 @@ from isplitlbi.kernels.numba_votes import (
     product_of_votes,
     room_for,
 )
+from isplitlbi.model.links import threshold_of
 
 
 @loop
@@ -136,6 +137,8 @@ def project_thresholds(slots, consensus, deviation, delta, joint):
 def threshold_curvature(link, problem, consensus, deviation, decided, ties):
     slots = problem.slots
     total, largest, steepest = 0.0, 0.0, 0.0
+    if problem.bounded == 0.0:
+        return log_threshold_curvature(link, problem, consensus, deviation)
     for user in range(len(slots.start) - 1):
         own = consensus[slots.common_threshold] + deviation[slots.threshold[user]]
         win_bound, tie_by_margin, tie_by_threshold = link.curvature_bounds(own)
@@ -146,6 +149,40 @@ def threshold_curvature(link, problem, consensus, deviation, decided, ties):
         total += here
         largest = max(largest, here)
     return total + largest, steepest
+
+
+@part
+def log_threshold_curvature(link, problem, consensus, deviation):
+    """Return the same where thresholds are told by their logarithms, and items have habits."""
+    slots, edges, steepest = problem.slots, problem.edges, 0.0
+    if not varies(link):
+        return 0.0, 0.0
+    total, largest, degree = 0.0, 0.0, np.zeros(len(consensus))
+    for user in range(len(slots.start) - 1):
+        of_user = 0.0
+        for edge in range(edges.start[user], edges.start[user + 1]):
+            margin, level = predicted_margin(problem, user, edge, consensus, deviation, True)
+            wins, tied, losses = edges.first_wins[edge], edges.ties[edge], edges.second_wins[edge]
+            by_level = link.vote_terms(margin, level, wins, tied, losses)[2]
+            threshold = threshold_of(level)
+            win_bound, tie_by_margin, tie_by_threshold = link.curvature_bounds(threshold)
+            bent = (wins + losses) * win_bound
+            if tied > 0:
+                bent += tied * tie_by_threshold
+                steepest = max(steepest, tie_by_margin)
+            bent = threshold * threshold * bent + 0.5 * abs(by_level)
+            of_user += bent
+            if slots.first_habit:
+                degree[slots.coordinate[edges.first[edge]]] += bent
+                degree[slots.coordinate[edges.second[edge]]] += bent
+        total += of_user
+        largest = max(largest, of_user)
+    most = 0.0
+    if slots.first_habit:
+        for edge in range(len(edges.first)):
+            left = degree[slots.coordinate[edges.first[edge]]]
+            most = max(most, left + degree[slots.coordinate[edges.second[edge]]])
+    return total + problem.scales[-1] ** 2 * largest + most, steepest
 
 
 # --- scoring ---------------------------------------------------------------------------------
