@@ -8,7 +8,6 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from isplitlbi.data.comparisons import Comparisons
-from isplitlbi.data.layout import Layout
 from isplitlbi.model.links import Link
 from isplitlbi.model.parameters import Parameters
 from isplitlbi.typing import Floats, Indices
