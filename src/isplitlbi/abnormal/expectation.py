@@ -10,21 +10,14 @@ import numpy as np
 
 from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.data.layout import Sees, tally
-from isplitlbi.model.answering import ForcedChoice
+from isplitlbi.model.answering import log_probabilities
 from isplitlbi.model.links import Link
 from isplitlbi.model.parameters import Consensus
 from isplitlbi.model.terms import PAPER, Feature, Side, Terms
 from isplitlbi.runtime.base import Runtime
 from isplitlbi.typing import Floats, Indices, Mask, Places
 
-__all__ = [
-    "Answers",
-    "Expectation",
-    "Inputs",
-    "TellingVote",
-    "find_telling_votes",
-    "log_probabilities",
-]
+__all__ = ["Answers", "Expectation", "Inputs", "TellingVote", "find_telling_votes"]
 
 ONE_OF_EACH = np.eye(3)
 LEAST = np.finfo(np.float64).smallest_subnormal  # of a probability of which a logarithm is taken
@@ -125,15 +118,6 @@ class Answers(NamedTuple):
         return self.sum_by_user(said)
 
 
-def log_probabilities(
-    terms: Terms, link: Link, margin: Floats, threshold: Floats | float
-) -> Floats:
-    """Return those of left, tie and right, given thresholds as they are; without ties, of none."""
-    if terms.has_ties:
-        return link.log_probabilities(margin, threshold)
-    return np.stack(ForcedChoice(link).outcomes(margin, np.zeros_like(margin)), axis=-1)
-
-
 class Expectation(NamedTuple):
     """What a consensus expects of every question; outcomes in the order left, tie, right."""
 
@@ -152,7 +136,8 @@ class Expectation(NamedTuple):
             consensus.threshold * answers.habit(consensus),
         )
         terms = consensus.terms
-        probability = np.exp(log_probabilities(terms, link, margin, threshold))
+        has_ties = terms.has_ties
+        probability = np.exp(log_probabilities(link, margin, threshold, has_ties=has_ties))
         # Without ties all slopes in the threshold are zero, and nothing is looked for there.
         level = threshold if terms.ties == "bounded" else np.log(np.maximum(threshold, LEAST))
         slopes = [
@@ -162,7 +147,7 @@ class Expectation(NamedTuple):
         ]
         return cls(
             margin, answers.apart(consensus), probability, np.stack(slopes[::2], 1),
-            np.stack(slopes[1::2], 1), terms.has_ties,
+            np.stack(slopes[1::2], 1), has_ties,
         )  # fmt: skip
 
     @property

@@ -11,11 +11,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from isplitlbi.abnormal.expectation import Answers, Expectation, Inputs, log_probabilities
+from isplitlbi.abnormal.expectation import Answers, Expectation, Inputs
 from isplitlbi.abnormal.kinds import KINDS, Evidence, Figures
 from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.data.layout import Shown
 from isplitlbi.data.splits import held_out_parts
+from isplitlbi.model.answering import log_probabilities
 from isplitlbi.model.metrics import most_probable
 from isplitlbi.model.terms import Side, Terms
 from isplitlbi.solvers.common import Numbers, fit_numbers
@@ -133,7 +134,8 @@ def _log_likelihood(inputs: Inputs, asked: Mask, numbers: Numbers, *, by_items: 
         everywhere = np.ones(len(mine))
         margin += (answers.beside(consensus, but=Side.name) * everywhere)[mine]
         threshold = threshold * (answers.habit(consensus) * everywhere)[mine]
-    log_probability = log_probabilities(consensus.terms, inputs.link, margin, threshold)
+    has_ties = consensus.terms.has_ties
+    log_probability = log_probabilities(inputs.link, margin, threshold, has_ties=has_ties)
     said = np.sum(answers.weighted[mine] * log_probability, axis=1)
     return np.bincount(user, said, answers.n_users).astype(np.float64, copy=False)
 
@@ -171,9 +173,10 @@ class _Taste(NamedTuple):
             pairs = theirs.left, theirs.right
             shown = Shown(*pairs, theirs, np.arange(len(theirs)))
             known = nobody.margin_and_threshold(*pairs, shown)
-            consensus_right += _right(theirs, log_probabilities(terms, link, *known))
+            said = log_probabilities(link, *known, has_ties=terms.has_ties)
+            consensus_right += _right(theirs, said)
             known = own.margin_and_threshold(theirs.user, *pairs, shown)
-            said = log_probabilities(terms, link, *known)
+            said = log_probabilities(link, *known, has_ties=terms.has_ties)
             own_right += _right(theirs, said)
             happened = said[np.arange(len(said)), 1 - theirs.outcome]
             weight = 1.0 if theirs.weight is None else theirs.weight
