@@ -10,8 +10,10 @@ from crowds import SCORES, consensus_in, consensus_of, crowd, forced, gather, vo
 from isplitlbi import ISplitLBI
 from isplitlbi.abnormal import find_abnormal, find_effect, find_telling_votes, joined
 from isplitlbi.abnormal.expectation import Answers, Expectation
+from isplitlbi.abnormal.job import FindAbnormal, find_abnormal_on
 from isplitlbi.evaluation.simulate import simulate
 from isplitlbi.model.links import LINKS, Logistic
+from isplitlbi.runtime.local import Local
 from isplitlbi.solvers.likelihood import fit_consensus
 from machines import even_bounds, on_machines
 
@@ -133,7 +135,8 @@ def test_where_sides_mean_nothing_nobody_prefers_one():
     place = {user: number for number, user in enumerate(votes.users)}
     for names in ("all", "paper"):
         start = consensus_in(votes, names, has_sides=False)
-        found = find_abnormal(votes, LINK, start, has_sides=False)
+        job = FindAbnormal(LINK, start, has_sides=False)
+        found = find_abnormal_on(Local(votes), job)
         assert "position-biased" not in found.kind
         assert found.kind[place["reversed"]] == "reversed"
         assert found.kind[place["careless"]] == "careless"
