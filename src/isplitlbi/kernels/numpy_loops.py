@@ -26,8 +26,9 @@ from isplitlbi.kernels import (
     newton,
 )
 from isplitlbi.model import metrics
-from isplitlbi.model.answering import Answering
-from isplitlbi.typing import Floats, Mask, Places
+from isplitlbi.model.answering import Answering, LogThreshold
+from isplitlbi.model.links import threshold_of
+from isplitlbi.typing import Floats, Integers, Mask, Places
 
 
 class _Block:
@@ -236,11 +237,46 @@ def threshold_curvature(
     users together: their sum, plus the largest.
     """
     slots = problem.slots
+    if not problem.bounded:
+        return _log_threshold_curvature(link, problem, consensus, deviation)
     own = consensus[slots.common_threshold] + deviation[slots.threshold]
-    win_bound, tie_by_margin, tie_by_threshold = link.curvature_bounds(own)
+    win_bound, tie_by_margin, tie_by_threshold = _bounds(link, own)
     per_user = decided * win_bound + np.where(ties > 0, ties * tie_by_threshold, 0.0)
     steepest = np.max(np.where(ties > 0, tie_by_margin, 0.0), initial=0.0)
     return float(np.sum(per_user) + np.max(per_user, initial=0.0)), float(steepest)
+
+
+def _log_threshold_curvature(
+    link: Answering, problem: Problem, consensus: Floats, deviation: Floats
+) -> tuple[float, float]:
+    """Return the same where thresholds are told by their logarithms, and items have habits.
+
+    By its logarithm, a threshold t bends the loss by t^2 times what it does by itself, and by t
+    times the slope; of the latter half counts, since the former is doubled (see `Explicit`).
+    """
+    if not isinstance(link, LogThreshold):
+        return 0.0, 0.0  # there is no threshold
+    slots, edges = problem.slots, problem.edges
+    block = _Block(slots, edges, (0, slots.n_users))
+    margin, level = margins(problem, consensus, deviation)
+    by_level = link.vote_terms(margin, level, *edges.counts)[2]
+    threshold, ties = threshold_of(level), edges.ties
+    win_bound, tie_by_margin, tie_by_threshold = _bounds(link, threshold)
+    bent = (edges.first_wins + edges.second_wins) * win_bound
+    bent = bent + np.where(ties > 0, ties * tie_by_threshold, 0.0)
+    bent = threshold**2 * bent + 0.5 * np.abs(by_level)
+    per_user = np.bincount(block.owner, bent, slots.n_users)
+    bound = np.sum(bent) + problem.scales[-1] ** 2 * np.max(per_user, initial=0.0)
+    if habits := block.habits:
+        degree = sum(np.bincount(habit, bent, len(consensus)) for habit in habits)
+        bound += np.max(degree[habits[0]] + degree[habits[1]], initial=0.0)
+    return float(bound), float(np.max(np.where(ties > 0, tie_by_margin, 0.0), initial=0.0))
+
+
+def _bounds(link: Any, threshold: Floats) -> tuple[Floats, Floats, Floats]:
+    """Bound how much one vote bends, given thresholds as they are."""
+    bounds: tuple[Floats, Floats, Floats] = getattr(link, "link", link).curvature_bounds(threshold)
+    return bounds
 
 
 # --- scoring ---------------------------------------------------------------------------------
@@ -577,6 +613,12 @@ def extrapolate(
     """Fill out = base + times[0] * rate + times[1] * bend."""
     part = slice(slots.start[users[0]], slots.start[users[1]])
     out[part] = base[part] + times[0] * rate[part] + times[1] * bend[part]
+
+
+def lean(problem: Problem, users: Users, own: Floats, sign: float) -> None:
+    """Add, to the slots of items in ``own``, what sharpness adds, with a sign."""
+    block = _Block(problem.slots, problem.edges, users)
+    own[block.part] += sign * block.by_sharpness(problem, own[block.part])
 
 
 def squares(problem: Problem, users: Users, one: Floats, other: Floats) -> tuple[float, float]:
