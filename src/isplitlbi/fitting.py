@@ -307,7 +307,8 @@ class _Fit:
             few = self.runtime.run(many, Reporter())
             kappa = first.kappa if settings.keeps_kappa else KAPPA_OF_FEW
             models.append(Model(replace(first, nu=few.nu, kappa=kappa), few.terms))
-        return Sizing(tuple(models), sizes.spreads, search.references)
+        n_items = len(self.runtime.summary.items)
+        return Sizing(tuple(models), sizes.spreads, search.references(n_items))
 
     def _times(self, model: Model) -> Floats:
         if self.settings.times is not None:
@@ -366,7 +367,7 @@ class _Fit:
         return selection, results[0] if beside else None, models[chosen]
 
     def _first(self, folds: list[ScoreFold], models: list[Model]) -> list[ScoreFold]:
-        """Return the folds that choose among models: all, unless sizes were found from the votes."""
+        """Return the folds that choose among models: all, unless sizes were found."""
         chooses = self.settings.sizing is not None and len(models) > 1
         return folds[:FOLDS_THAT_CHOOSE] if chooses else folds
 
@@ -390,7 +391,7 @@ class Search:
         self, runtime: Workforce, link: Link, folds: list[ScoreFold], reporter: Reporter
     ) -> None:
         self.runtime, self.link, self.folds, self.reporter = runtime, link, folds, reporter
-        self.references: list[Floats | None] = []
+        self.starts: list[Floats | None] = [None] * len(folds)
 
     def best_from(self, sizes: Sizes, given: Given) -> Sizes:
         """Return the best of a few multiples, of taste and of the threshold."""
@@ -421,14 +422,19 @@ class Search:
                 break
         return sizes, losses
 
+    def references(self, n_items: int) -> list[Floats | None]:
+        """Return the reference of the sharpness in every fold."""
+        return [None if start is None else start[:n_items] for start in self.starts]
+
     def _losses(self, sizes: Sizes) -> Floats:
         """Return the loss of every fold."""
         jobs = [
-            (ScoreSizes(self.link, sizes, each.folding, each.fold), Reporter())
-            for each in self.folds
+            (ScoreSizes(self.link, sizes, each.folding, each.fold, start), Reporter())
+            for each, start in zip(self.folds, self.starts, strict=True)
         ]
         found: list[SizesScore] = self.runtime.side_by_side(jobs, self.reporter)
-        self.references = [each.reference for each in found]
+        if self.starts[0] is None:  # those of the first sizes serve the others
+            self.starts = [each.consensus for each in found]
         self.reporter.advance(0.7 / USUAL_TRIALS)
         return np.array([each.loss for each in found])
 

@@ -164,10 +164,10 @@ class SizesScore(NamedTuple):
 
     loss: float  # sum over votes
     weight: float  # of these
-    reference: Floats | None  # of the sharpness, found without them
+    consensus: Floats  # found without them
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ScoreSizes:
     """Fit what is before anybody leaves without the votes of one fold, and predict these."""
 
@@ -175,21 +175,20 @@ class ScoreSizes:
     sizes: Sizes
     folding: Folding
     fold: int
+    start: Floats | None  # a consensus that was found without these votes
 
     def run(self, votes: Comparisons, runtime: Runtime, reporter: Reporter) -> SizesScore:
         """Return how well sizes predict the users here."""
         training, held_out = self.folding.parts(votes, runtime)[self.fold]
-        last: dict[str, Any] = runtime.kept((self.folding, self.fold), dict)  # of other sizes
-        fitted = fit_sized(training, self.link, self.sizes, runtime, last.get("fit"))
-        last["fit"] = fitted
+        fitted = fit_sized(training, self.link, self.sizes, runtime, self.start)
         score = score_votes(held_out, fitted, self.link, loops=runtime.loops)
         weight = held_out.total_weight
-        return SizesScore(score["log_loss"] * weight, weight, fitted.terms.reference)
+        return SizesScore(score["log_loss"] * weight, weight, fitted.consensus)
 
     def join(self, parts: Sequence[SizesScore]) -> SizesScore:
         """Add up what was found of the users of several machines."""
         loss, weight = (sum(each) for each in zip(*(part[:2] for part in parts), strict=True))
-        return SizesScore(loss, weight, parts[0].reference)
+        return SizesScore(loss, weight, parts[0].consensus)
 
 
 @dataclass(frozen=True)

@@ -205,7 +205,7 @@ class Layout(NamedTuple):
         a trait counts for, unless that belongs to the vote.
         """
         sees = max([sees, *(trait.sees for trait in traits)])
-        names = (SHARPNESS,) if has_sharpness else ()
+        names: tuple[str, ...] = (SHARPNESS,) if has_sharpness else ()
         names += tuple(trait.name for trait in traits)
         of_votes = tuple(trait for trait in traits if trait.sees == Sees.VOTE)
         known = _LAYOUTS.setdefault(votes, {})

@@ -160,20 +160,20 @@ FORMULAS = (
 )
 
 
-def _log_vote_terms(self, margin, level, first_wins, ties, second_wins):  # type: ignore[no-untyped-def]
+def _log_vote_terms(self, margin, level, first_wins, ties, second_wins):
     return self.log_scale_terms(margin, level, first_wins, ties, second_wins)
 
 
-def _log_outcomes(self, margin, level):  # type: ignore[no-untyped-def]
+def _log_outcomes(self, margin, level):
     return self.outcomes_of_link(margin, threshold_of(level))
 
 
-def _forced_vote_terms(self, margin, level, first_wins, ties, second_wins):  # type: ignore[no-untyped-def]
+def _forced_vote_terms(self, margin, level, first_wins, ties, second_wins):
     loss, by_margin, mm = self.forced_terms(margin, first_wins, second_wins)
     return loss, by_margin, 0.0, mm, 0.0, 0.0
 
 
-def _forced_outcomes(self, margin, level):  # type: ignore[no-untyped-def]
+def _forced_outcomes(self, margin, level):
     return self.win(margin)[0], NEVER, self.win(-margin)[0]
 
 
@@ -220,8 +220,9 @@ def _type_of_link(value: Link, _context: Any) -> LinkType:
 
 @typeof_impl.register(LogThreshold)
 @typeof_impl.register(ForcedChoice)
-def _type_on_scale(value: Any, _context: Any) -> LinkType:
-    return _type_of_class(type(value.link), type(value))
+def _type_on_scale(value: LogThreshold | ForcedChoice, _context: Any) -> LinkType:
+    scale: Any = type(value)
+    return _type_of_class(type(value.link), scale)
 
 
 @unbox(LinkType)
@@ -244,19 +245,19 @@ for _formula in FORMULAS:
 _teach("outcomes_of_link", Link.outcomes)
 
 
-@intrinsic  # type: ignore[untyped-decorator]
-def varies(_context, link):  # type: ignore[no-untyped-def]
+@intrinsic
+def varies(_context, link):
     """Tell, while compiling, whether votes of one user may have several thresholds."""
     answer = LogThreshold.__name__ in link.name
 
-    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+    def generate(context, builder, signature, arguments):
         return context.get_constant(types.boolean, answer)
 
     return types.boolean(link), generate
 
 
 @njit(**INSIDE_LOOPS, **WITHOUT_WRAPPER)
-def level_of_vote(link, threshold, k, chunk):  # type: ignore[no-untyped-def]
+def level_of_vote(link, threshold, k, chunk):
     """Return the threshold of a vote among those that are evaluated together."""
     return chunk[k + np.uint64(10 * 128)] if varies(link) else threshold
 

@@ -107,7 +107,7 @@ class Block:
 
     def of_reference(self, problem: Problem) -> Floats:
         """Return what sharpness multiplies in every slot: nothing but in those of items."""
-        return problem.reference[self.part]
+        return np.asarray(problem.reference[self.part])
 
     def sum_by_user(self, values: Floats) -> Floats:
         """Add up numbers per slot."""

@@ -48,8 +48,8 @@ class Curvature(NamedTuple):
             apart = reference[item[edges.first]] - reference[item[edges.second]]
             margin = margin + apart * parameters.all_of(SHARPNESS)[edges.owner]
         found = terms.answering(link).vote_terms(margin, level, *layout.edges.counts)
-        bends = (np.broadcast_to(each, margin.shape) for each in found[3:])
-        return cls(layout, *bends, apart)
+        mm, mt, tt = (np.broadcast_to(each, margin.shape) for each in found[3:])
+        return cls(layout, mm, mt, tt, apart)
 
     def of_slots(self) -> Floats:
         """Return what that means for every slot by itself, where its unit is one."""

@@ -108,19 +108,19 @@ def estimate_sizes(
 
     Machines that hold other users find the same.
     """
-    given, names = given or Given(), terms.names
+    given, names, guess = given or Given(), terms.names, None
     first = [
         FIRST_VARIANCES.get(name, OTHER_VARIANCE) * (scale > 0.0)
         for name, scale in zip(names, terms.scales, strict=True)
     ]
-    variances, sample, fitted = np.array(first), _sample(votes, terms, runtime, seed), None
+    variances, sample = np.array(first), _sample(votes, terms, runtime, seed)
     for number in range(N_ROUNDS):
         variances = given.correct(names, variances)
         nu = given.nu or max(float(variances[0]), SMALLEST)
         terms = _with_variances(terms, variances, nu)
-        guess = None if fitted is None else _rescaled(fitted, terms)
+        guess = guess and _rescaled(guess, terms)
         fitted = fit_before_entries(votes, link, Dynamics(nu), runtime, ROUGH, terms, guess)
-        curvature = Curvature.of(votes, link, fitted)
+        curvature, guess = Curvature.of(votes, link, fitted), fitted
         found = _spread(fitted, curvature, nu, sample, runtime)
         if number == N_ROUNDS - 1:
             break
@@ -139,21 +139,25 @@ def fit_sized(
     link: Link,
     sizes: Sizes,
     runtime: Runtime,
-    guess: Parameters | None = None,
+    start: Floats | None = None,
 ) -> Parameters:
     """Fit consensus and users before anybody leaves, roughly.
 
-    Without a guess, the reference of the sharpness is found anew, and refreshed once.
+    A consensus to start from is also the reference of the sharpness; without one, the reference is
+    found here, and refreshed once.
     """
     terms, dynamics = sizes.terms, Dynamics(sizes.nu)
-    if guess is not None:
-        terms = terms.referring(guess.terms.reference) if terms.has_sharpness else terms
-        guess = _rescaled(guess, terms)
+    if start is not None:
+        layout = terms.layout(votes)
+        terms = terms.referring(start[layout.vector.scores])
+        nothing = np.zeros(layout.n_slots)
+        guess = Parameters(layout.vector, layout.slots, start, nothing, terms)
         return fit_before_entries(votes, link, dynamics, runtime, ROUGH, terms, guess)
-    for _ in range(3 if terms.has_sharpness else 1):
-        guess = fit_before_entries(votes, link, dynamics, runtime, ROUGH, terms, guess)
-        terms = terms.referring(guess.common.scores.copy())
-    return guess
+    fitted = fit_before_entries(votes, link, dynamics, runtime, ROUGH, terms)
+    for _ in range(2 if terms.has_sharpness else 0):
+        terms = terms.referring(fitted.common.scores.copy())
+        fitted = fit_before_entries(votes, link, dynamics, runtime, ROUGH, terms, fitted)
+    return fitted
 
 
 def refreshed(votes: Comparisons, link: Link, sizes: Sizes, runtime: Runtime) -> Sizes:
@@ -236,7 +240,8 @@ def _spread(
         np.bincount(slots.owner, np.where(term == 0, each, 0.0), slots.n_users)
         for each in (square, certain)
     )
-    return _Spread(squares, known, _middle(*(runtime.everybody(each) for each in per_user)))
+    middle = _middle(*(runtime.everybody(each.astype(np.float64)) for each in per_user))
+    return _Spread(squares, known, middle)
 
 
 def _middle(squares: Floats, known: Floats) -> float:
@@ -252,14 +257,14 @@ def _middle(squares: Floats, known: Floats) -> float:
 def of_the_many(votes: Comparisons, link: Link, sizes: Sizes, runtime: Runtime, seed: int) -> Sizes:
     """Return sizes that fit the users in the middle, where others differ by far more."""
     sample = _sample(votes, sizes.terms, runtime, seed)
-    fitted = None
+    guess = None
     for _ in range(N_ROUNDS_OF_MANY):
         sizes = sizes.resized(dict.fromkeys(sizes.terms.names, sizes.ordinary))
-        guess = None if fitted is None else _rescaled(fitted, sizes.terms)
+        guess = guess and _rescaled(guess, sizes.terms)
         fitted = fit_before_entries(
             votes, link, Dynamics(sizes.nu), runtime, ROUGH, sizes.terms, guess
         )
-        curvature = Curvature.of(votes, link, fitted)
+        curvature, guess = Curvature.of(votes, link, fitted), fitted
         found = _spread(fitted, curvature, sizes.nu, sample, runtime)
         sizes = replace(sizes, ordinary=min(found.ordinary, 1.0))
     return sizes
