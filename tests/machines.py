@@ -42,6 +42,7 @@ def shards_of(votes, bounds):
             Comparisons(
                 np.arange(end - first), votes.items, votes.user[rows] - np.int32(first),
                 *(None if column is None else column[rows] for column in columns),
+                features=None if votes.features is None else votes.features.subset(rows),
             )
         )  # fmt: skip
     return shards
