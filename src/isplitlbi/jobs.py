@@ -109,6 +109,7 @@ class RefreshReference:
 
     def run(self, votes: Comparisons, runtime: Runtime, reporter: Reporter) -> Sizes:
         """Return what all machines find together."""
+        runtime.memory.clear()  # nobody tries other sizes any more
         return refreshed(votes, self.link, self.sizes, runtime)
 
     def join(self, parts: Sequence[Sizes]) -> Sizes:
@@ -179,12 +180,19 @@ class ScoreSizes:
     def run(self, votes: Comparisons, runtime: Runtime, reporter: Reporter) -> SizesScore:
         """Return how well sizes predict the users here."""
         training, held_out = self.folding.parts(votes, runtime)[self.fold]
-        last: dict[str, Any] = runtime.kept((self.folding, self.fold), dict)  # of other sizes
-        fitted = fit_sized(training, self.link, self.sizes, runtime, last.get("fit"))
-        last["fit"] = fitted
+        last = runtime.memory.get(self._key)  # the fit of other sizes
+        if runtime.any(last is None):
+            last = None
+        fitted = fit_sized(training, self.link, self.sizes, runtime, last)
+        runtime.memory[self._key] = fitted
         score = score_votes(held_out, fitted, self.link, loops=runtime.loops)
         weight = held_out.total_weight
         return SizesScore(score["log_loss"] * weight, weight, fitted.terms.reference)
+
+    @property
+    def _key(self) -> tuple[Any, ...]:
+        terms = self.sizes.terms
+        return "sizes", self.link.name, terms.names, terms.has_habits, self.folding.seed, self.fold
 
     def join(self, parts: Sequence[SizesScore]) -> SizesScore:
         """Add up what was found of the users of several machines."""

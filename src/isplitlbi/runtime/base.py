@@ -71,6 +71,11 @@ class Runtime(ABC):
     def numbers(self, seed: int | None) -> Numbers:
         """Return what draws, of one generator's numbers for all users, those that belong here."""
 
+    @property
+    @abstractmethod
+    def memory(self) -> dict[Hashable, Any]:
+        """What jobs leave for later ones; gone on a machine that takes the place of another."""
+
     @abstractmethod
     def kept(self, key: Hashable, make: Callable[[], Found]) -> Found:
         """Return what is made, which may be kept for the next job that asks for it."""

@@ -48,6 +48,7 @@ class Local(Runtime):
         self.loops = kernels.backend(backend)
         self.first, self.n_users, self.n_votes = 0, votes.n_users, len(votes)
         self._kept: dict[Hashable, Any] = {}
+        self._memory: dict[Hashable, Any] = {}
         self._lock = Lock()
 
     @property
@@ -67,6 +68,11 @@ class Local(Runtime):
     def numbers(self, seed: int | None) -> Numbers:
         """Return a generator."""
         return np.random.default_rng(seed)
+
+    @property
+    def memory(self) -> dict[Hashable, Any]:
+        """What jobs leave for later ones."""
+        return self._memory
 
     def kept(self, key: Hashable, make: Callable[[], Found]) -> Found:
         """Return what is made, once."""

@@ -82,10 +82,18 @@ CLOSED = Heard("closed", None, Progress(0.0))
 class ShardRuntime(Runtime):
     """The runtime of one shard: all that it learns of the others goes through the exchange."""
 
-    def __init__(self, number: int, first: int, whole: Whole, exchange: Exchange) -> None:
+    def __init__(
+        self,
+        number: int,
+        first: int,
+        whole: Whole,
+        exchange: Exchange,
+        memory: dict[Hashable, Any] | None = None,
+    ) -> None:
         self.loops, self.n_threads = kernels.backend(whole.backend), whole.n_threads
         self.first, self.n_users, self.n_votes = first, whole.n_users, whole.n_votes
         self._number, self._n_shards, self._exchange = number, whole.n_shards, exchange
+        self._memory = {} if memory is None else memory
 
     @property
     def is_alone(self) -> bool:
@@ -96,6 +104,11 @@ class ShardRuntime(Runtime):
         """Return what draws the shard's part of one generator's numbers."""
         assert seed is not None, "all shards must draw from the same seed"
         return _Numbers(seed, self)
+
+    @property
+    def memory(self) -> dict[Hashable, Any]:
+        """What jobs leave for later ones, with the shard."""
+        return self._memory
 
     def kept(self, key: Hashable, make: Callable[[], Found]) -> Found:
         """Return what is made, each time: a worker needs its memory for the votes."""
@@ -148,6 +161,7 @@ class Shard:
             np.arange(end - first), np.arange(n_items), **of_votes, group=group,
             features=None if features[0] is None else Features.joined(features),
         )  # fmt: skip
+        self.memory: dict[Hashable, Any] = {}
         self._conversations: dict[str, Conversation] = {}
         self._closed: set[str] = set()
 
@@ -197,7 +211,7 @@ class Conversation:
         self.stored: Stored | None = None
         self._said: queue.SimpleQueue[Heard] = queue.SimpleQueue()
         self._progress = Progress(0.0)
-        runtime = ShardRuntime(shard.number, shard.first, whole, self._exchange)
+        runtime = ShardRuntime(shard.number, shard.first, whole, self._exchange, shard.memory)
         threading.Thread(target=self._work, args=(shard.votes, job, runtime), daemon=True).start()
 
     async def listen(self) -> Heard:
