@@ -268,7 +268,7 @@ def _log_threshold_curvature(
     per_user = np.bincount(block.owner, bent, slots.n_users)
     bound = np.sum(bent) + problem.scales[-1] ** 2 * np.max(per_user, initial=0.0)
     if habits := block.habits:
-        degree = sum(np.bincount(habit, bent, len(consensus)) for habit in habits)
+        degree = np.sum([np.bincount(habit, bent, len(consensus)) for habit in habits], axis=0)
         bound += np.max(degree[habits[0]] + degree[habits[1]], initial=0.0)
     return float(bound), float(np.max(np.where(ties > 0, tie_by_margin, 0.0), initial=0.0))
 
