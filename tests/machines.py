@@ -42,6 +42,7 @@ def shards_of(votes, bounds):
             Comparisons(
                 np.arange(end - first), votes.items, votes.user[rows] - np.int32(first),
                 *(None if column is None else column[rows] for column in columns),
+                features=None if votes.features is None else votes.features.subset(rows),
             )
         )  # fmt: skip
     return shards
@@ -51,13 +52,15 @@ def even_bounds(votes, n_machines):
     return np.linspace(0, votes.n_users, n_machines + 1).astype(int).tolist()
 
 
-def on_machines(votes, bounds, work, n_threads=1):
+def on_machines(votes, bounds, work, n_threads=1, memories=None):
     """Call ``work(shard, runtime)`` of all shards side by side; return the results in order."""
+    memories = memories or [None] * (len(bounds) - 1)
     shards, meeting = shards_of(votes, bounds), Meeting(len(bounds) - 1)
     whole = Whole(len(shards), votes.n_users, len(votes), n_threads, None)
 
     def run(number):
-        runtime = ShardRuntime(number, bounds[number], whole, meeting.of(number))
+        exchange = meeting.of(number)
+        runtime = ShardRuntime(number, bounds[number], whole, exchange, memories[number])
         try:
             return work(shards[number], runtime)
         except BaseException:
@@ -82,11 +85,13 @@ class Threads:
     def __init__(self, votes, n_machines):
         self.votes, self.bounds = votes, even_bounds(votes, n_machines)
         self.summary = Summary.of(votes)
+        self.memories = [{} for _ in self.bounds[1:]]
 
     def run(self, job, reporter):
         parts = on_machines(
-            self.votes, self.bounds, lambda *here: job.run(*here, Reporter(reporter.reach))
-        )
+            self.votes, self.bounds, lambda *here: job.run(*here, Reporter(reporter.reach)),
+            memories=self.memories,
+        )  # fmt: skip
         return job.join(parts)
 
     def side_by_side(self, jobs, reporter):

@@ -47,7 +47,7 @@ def study():
 
 def settings(**changed):
     """Return a model whose path takes few rounds: each costs milliseconds."""
-    quick = {"kappa": 2.0, "nu": 1.0, "n_folds": 2, "times": [0.2, 0.6, 1.5],
+    quick = {"terms": "paper", "kappa": 2.0, "nu": 1.0, "n_folds": 2, "times": [0.2, 0.6, 1.5],
              "solver": Implicit(tol=0.05), "with_tests": False}  # fmt: skip
     return ISplitLBI(**quick | changed)
 
@@ -97,6 +97,18 @@ def test_one_two_and_four_workers_fit_what_one_process_fits(tmp_path, study):
             # Sums of at most a number and two vectors go to and from every worker.
             most = 2 * n_workers * 8 * (1 + 2 * (study.n_items + 1))
             assert 0 < costs.bytes_sent <= costs.rounds * most
+
+
+def test_workers_find_the_sizes_of_terms_that_one_process_finds(two_workers, study):
+    sized = {"terms": "all", "nu": None, "kappa": None}
+    together = settings(**sized).fit(study, client=two_workers)
+    alone = settings(**sized).fit(study)
+    assert_same_model(alone, together)
+    assert together.nu_ == pytest.approx(alone.nu_, rel=1e-8)
+    one, other = alone.path_.terms, together.path_.terms
+    assert one.names == other.names
+    np.testing.assert_allclose(one.scales, other.scales, rtol=1e-8)
+    np.testing.assert_allclose(one.reference, other.reference, atol=1e-8)
 
 
 def test_times_that_are_found_are_the_same_on_a_cluster(two_workers, study):

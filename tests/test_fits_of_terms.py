@@ -1,0 +1,211 @@
+"""Whole fits with all terms: sizes, folds, path; on studies of all sorts, wherever it is done."""
+
+import numpy as np
+import pytest
+
+from isplitlbi import Comparisons, ISplitLBI
+from isplitlbi.evaluation.simulate import simulate
+from isplitlbi.fitting import FitSettings, fit
+from isplitlbi.model.links import Logistic
+from isplitlbi.model.terms import Terms
+from isplitlbi.runtime import blocks
+from isplitlbi.runtime.local import Local
+from isplitlbi.solvers import Dynamics
+from isplitlbi.solvers.scales import Given
+from machines import Threads
+from studies import assert_same_fit
+from votes import random_votes, rebuilt
+
+QUICK = {"n_folds": 2, "n_jobs": 1, "with_tests": False}
+PARTS = ("consensus", "deviation", "sparse")
+
+
+def study(**others):
+    options = {"n_users": 12, "n_items": 5, "votes_per_user": (20, 40), "score_sd": 1.0,
+               "threshold": 0.6, "sharpness": 0.5, "side": 0.5, "random_state": 3}  # fmt: skip
+    return simulate(**options | others).votes
+
+
+def fitted(votes, **others):
+    return ISplitLBI(**QUICK | others).fit(votes)
+
+
+@pytest.fixture(scope="module")
+def votes():
+    return study(features={"length": 0.5})
+
+
+@pytest.fixture(scope="module")
+def model(votes):
+    return fitted(votes)
+
+
+def assert_sound(model):
+    """Assert that everything is finite, probabilities among it."""
+    for part in PARTS:
+        assert np.isfinite(getattr(model.path_, part)).all(), part
+    user = np.arange(len(model.users_))
+    asked = user, 0 * user, 0 * user + 1
+    margin, threshold = model.parameters_.margin_and_threshold(*asked)
+    terms = model.parameters_.terms
+    with np.errstate(divide="ignore"):  # of no threshold at all
+        level = np.log(threshold)
+    level = level if terms.has_ties else 0.0 * margin
+    probability = np.exp(terms.answering(Logistic()).outcomes(margin, level))
+    assert np.isfinite(probability).all()
+    np.testing.assert_allclose(probability.sum(axis=0), 1.0, rtol=1e-9)
+    assert terms.has_ties or not probability[1].any()
+
+
+# --- what must not matter ------------------------------------------------------------------
+
+
+def test_the_number_of_threads_leaves_no_trace(votes, model, monkeypatch):
+    assert_same_fit(fitted(votes, n_jobs=2), model)
+    monkeypatch.setattr(blocks, "EDGES_PER_BLOCK", 50)
+    assert_same_fit(*(fitted(votes, n_jobs=n) for n in (1, 2)))
+
+
+def test_the_order_of_rows_leaves_no_trace():
+    votes = study(tie_habit=0.4)
+    shuffled = rebuilt(votes, np.random.default_rng(0).permutation(len(votes)))
+    one, other = fitted(votes), fitted(shuffled)
+    assert_same_fit(one, other)
+    assert one.path_.settings == other.path_.settings
+
+
+def test_plain_loops_give_nearly_the_same_model(votes, model):
+    other = fitted(votes, backend="numpy")
+    np.testing.assert_allclose(other.nu_, model.nu_, rtol=1e-3)
+    np.testing.assert_allclose(other.consensus_, model.consensus_, atol=0.02)
+    np.testing.assert_allclose(other.time_, model.time_, rtol=0.2)
+
+
+@pytest.mark.parametrize("has_ties", [True, False], ids=["ties", "forced choice"])
+def test_several_machines_fit_what_one_fits(has_ties):
+    votes = study(threshold=0.6 if has_ties else None)
+    terms = Terms.named("all", has_ties=has_ties)
+    settings = FitSettings(
+        Logistic(), (Dynamics(0.3, 30.0),), Given(), terms=terms, n_folds=2, keeps_kappa=False
+    )
+    one = fit(votes, settings, Local(votes))
+    other = fit(votes, settings, Threads(votes, 3))
+    assert one.time == pytest.approx(other.time, rel=1e-6)
+    assert one.dynamics.nu == pytest.approx(other.dynamics.nu, rel=1e-6)
+    np.testing.assert_allclose(one.parameters.consensus, other.parameters.consensus, atol=1e-5)
+    np.testing.assert_allclose(one.parameters.deviation, other.parameters.deviation, atol=1e-4)
+    np.testing.assert_allclose(one.path.entry_times, other.path.entry_times, rtol=1e-3)
+    for name, value in one.spreads.items():
+        assert other.spreads[name] == pytest.approx(value, rel=1e-5)
+
+
+# --- what is given -------------------------------------------------------------------------
+
+
+def test_nu_and_scales_that_are_given_are_used_as_given(votes):
+    model = fitted(votes, nu=0.4, kappa=7.0, scales={"side": 0.3, "length": 0.0})
+    assert (model.nu_, model.kappa_) == (0.4, 7.0)
+    terms = model.path_.terms
+    assert terms.scale("side") == pytest.approx(0.3)
+    assert terms.scale("length") == 0.0
+    assert terms.scale("taste") == 1.0
+
+
+def test_the_model_knows_what_was_chosen(votes, model):
+    terms = model.path_.terms
+    assert terms.names == ("taste", "sharpness", "side", "length", "threshold")
+    assert terms.has_habits and terms.reference.shape == (votes.n_items,)
+    assert model.parameters_.terms.scales == terms.scales
+    assert model.nu_ == model.path_.settings["nu"]
+
+
+# --- studies of all sorts ------------------------------------------------------------------
+
+
+def test_a_forced_choice_has_no_tie_anywhere():
+    votes = study(threshold=None)
+    model = fitted(votes)
+    assert_sound(model)
+    vector = model.path_.vector
+    assert not model.path_.terms.has_ties and not vector.has_habits
+    assert not model.path_.consensus[:, vector.threshold].any()
+    assert not model.path_.deviation[:, model.path_.slots.threshold].any()
+
+
+def test_one_user_alone_is_a_study():
+    model = fitted(random_votes(0, n_users=1, n_items=5, n_votes=60))
+    assert_sound(model)
+
+
+def test_one_vote_of_every_user_is_a_study():
+    rng = np.random.default_rng(0)
+    left, right = rng.integers(0, 4, 40), 4 + rng.integers(0, 3, 40)
+    model = fitted(Comparisons.from_arrays(np.arange(40), left, right, rng.choice([1, 0, -1], 40)))
+    assert_sound(model)
+    assert np.abs(model.consensus_).max() < 5.0
+
+
+@pytest.mark.parametrize("ties", [False, True], ids=["forced choice", "neighbours tie"])
+def test_votes_that_all_agree_leave_scores_moderate_at_all_times(ties):
+    rows = [
+        (f"u{user}", f"i{a}", f"i{b}", 0 if ties and b == a + 1 else 1)
+        for user in range(6) for a in range(6) for b in range(a + 1, 6) for _ in range(2)
+    ]  # fmt: skip
+    # Half of the pairs the other way round, or everybody prefers the left.
+    turned = [(u, b, a, -o) if k % 2 else (u, a, b, o) for k, (u, a, b, o) in enumerate(rows)]
+    model = fitted(Comparisons.from_arrays(*zip(*turned, strict=True)))
+    assert_sound(model)
+    scores = model.path_.consensus[:, model.path_.vector.scores]
+    assert np.abs(scores).max() < 8.0
+    assert list(np.argsort(-model.consensus_)) == list(range(6))
+
+
+def test_votes_of_only_ties_leave_scores_at_nothing():
+    model = fitted(random_votes(0, tie_share=1.1))
+    assert_sound(model)
+    np.testing.assert_allclose(model.consensus_, 0.0, atol=1e-9)
+    assert model.path_.consensus[:, model.path_.vector.threshold].max() < 10.0  # a logarithm
+
+
+def test_two_items_are_a_study():
+    assert_sound(fitted(random_votes(1, n_users=6, n_items=2)))
+    always = Comparisons.from_arrays(np.arange(30) % 5, ["a"] * 30, ["b"] * 30, [1] * 30)
+    model = fitted(always)
+    assert_sound(model)
+    assert np.abs(model.path_.consensus).max() < 8.0
+
+
+def test_items_that_most_users_never_compare_are_ranked_with_care():
+    votes = random_votes(2, n_users=30, n_items=60, n_votes=150)
+    model = fitted(votes)
+    assert_sound(model)
+    assert np.abs(model.consensus_).max() < 3.0
+
+
+def test_weights_count_like_votes(votes):
+    twice = votes.subset(np.tile(np.arange(len(votes)), 2))
+    times = {"times": [0.3, 1.0], "time": 1.0, "nu": 0.3, "scales": dict.fromkeys(
+        ("sharpness", "side", "length", "threshold"), 0.7)}  # fmt: skip
+    names = votes.users[votes.user], votes.items[votes.left], votes.items[votes.right]
+    features = {"length": votes.features.columns[0]}
+    weighted = Comparisons.from_arrays(
+        *names, votes.outcome, np.full(len(votes), 2.0), features=features
+    )
+    one, other = fitted(twice, **times), fitted(weighted, **times)
+    np.testing.assert_allclose(one.path_.consensus, other.path_.consensus, atol=1e-6)
+    np.testing.assert_allclose(one.path_.deviation, other.path_.deviation, atol=1e-6)
+
+
+def test_uneven_weights_are_sound():
+    model = fitted(random_votes(5, n_users=6, n_votes=100, weighted=True))
+    assert_sound(model)
+    assert np.abs(model.consensus_).max() < 5.0
+
+
+@pytest.mark.parametrize("names", ["taste", "sharpness", "side", "threshold", "habit"])
+def test_a_term_by_itself_can_be_fitted(names):
+    votes = study(tie_habit=0.3)
+    model = fitted(votes, terms=names)
+    assert_sound(model)
+    scales = dict(zip(model.path_.terms.names, model.path_.terms.scales, strict=True))
+    assert {name for name, scale in scales.items() if scale > 0.0} <= {names}
