@@ -22,7 +22,14 @@ from isplitlbi.selection import FoldScores, HeldOut, Rule, score_votes
 from isplitlbi.solvers.before_entry import residuals, times_of
 from isplitlbi.solvers.checkpoints import Checkpoints
 from isplitlbi.solvers.driver import follow, room_for_snapshots
-from isplitlbi.solvers.scales import Given, Sizes, estimate_sizes, fit_sized, refreshed
+from isplitlbi.solvers.scales import (
+    Given,
+    Sizes,
+    estimate_sizes,
+    fit_sized,
+    of_the_many,
+    refreshed,
+)
 from isplitlbi.solvers.settings import Dynamics, PathSettings
 from isplitlbi.solvers.state import State
 from isplitlbi.typing import Floats, Indices
@@ -30,6 +37,7 @@ from isplitlbi.typing import Floats, Indices
 __all__ = [
     "CountFolds",
     "EstimateSizes",
+    "FindSizesOfMany",
     "FindTimes",
     "Folding",
     "FollowPath",
@@ -69,6 +77,23 @@ class EstimateSizes:
     def run(self, votes: Comparisons, runtime: Runtime, reporter: Reporter) -> Sizes:
         """Return what all machines find together."""
         return estimate_sizes(votes, self.link, self.terms, runtime, self.given, self.seed)
+
+    def join(self, parts: Sequence[Sizes]) -> Sizes:
+        """Return it."""
+        return parts[0]
+
+
+@dataclass(frozen=True)
+class FindSizesOfMany:
+    """Find sizes that fit the users in the middle, where others differ by far more."""
+
+    link: Link
+    sizes: Sizes
+    seed: int
+
+    def run(self, votes: Comparisons, runtime: Runtime, reporter: Reporter) -> Sizes:
+        """Return what all machines find together."""
+        return of_the_many(votes, self.link, self.sizes, runtime, self.seed)
 
     def join(self, parts: Sequence[Sizes]) -> Sizes:
         """Return it."""

@@ -24,7 +24,7 @@ from isplitlbi.solvers.posterior import Curvature, user_covariances
 from isplitlbi.solvers.settings import Dynamics
 from isplitlbi.typing import Floats, Indices
 
-__all__ = ["Given", "Sizes", "estimate_sizes", "fit_sized", "refreshed"]
+__all__ = ["Given", "Sizes", "estimate_sizes", "fit_sized", "of_the_many", "refreshed"]
 
 N_ROUNDS = 7
 REFERENCES = (0, 2)  # the rounds whose consensus becomes the reference of the sharpness
@@ -34,6 +34,7 @@ OTHER_VARIANCE = 0.05
 SMALLEST, LARGEST = 1e-5, 1e2  # variances
 MOST_CHANGE = 8.0  # of a variance, in one round
 SMALLEST_SHARE = 1e-3  # of numbers that the votes determine
+N_ROUNDS_OF_MANY = 3
 # Cubes of the numbers of parameters, summed over the users who are looked at closely. Users with
 # very many parameters have so many votes that each can be looked at by itself.
 MOST_WORK, MANY = 5e7, 64
@@ -71,8 +72,8 @@ class Sizes:
     terms, nu
         With the scales and the reference that were found.
     ordinary : float
-        How large the deviations of an ordinary user are, as a share of nu. Far below one, few
-        users differ by much and the others hardly.
+        How large the tastes of the user in the middle are, as a share of the variance of all. Far
+        below one, few users differ by much and the others hardly.
     spreads : mapping
         By how much users differ in each term, as a standard deviation of margin or threshold.
     """
@@ -202,7 +203,7 @@ class _Spread:
 
     squares: Floats  # (n_terms,) in units of nu
     known: Floats  # (n_terms,)
-    ordinary: float  # squares over known numbers, of the user in the middle
+    ordinary: float  # squares over known numbers of taste, of the user in the middle
 
     def corrected(self, variances: Floats) -> Floats:
         """Return variances that agree better with it."""
@@ -231,7 +232,10 @@ def _spread(
     term = np.maximum(slots.coordinate - fitted.n_items + 1, 0)
     squares, known = (np.bincount(term, each, n_terms) for each in (square, certain))
     squares, known = runtime.total(squares, known)
-    per_user = (np.add.reduceat(each, slots.start[:-1]) for each in (square, certain))
+    per_user = (
+        np.bincount(slots.owner, np.where(term == 0, each, 0.0), slots.n_users)
+        for each in (square, certain)
+    )
     return _Spread(squares, known, _middle(*(runtime.everybody(each) for each in per_user)))
 
 
@@ -243,6 +247,22 @@ def _middle(squares: Floats, known: Floats) -> float:
     ratio, weight = squares[there] / known[there], known[there]
     order = np.argsort(ratio, kind="stable")
     return float(ratio[order][np.searchsorted(np.cumsum(weight[order]), 0.5 * weight.sum())])
+
+
+def of_the_many(votes: Comparisons, link: Link, sizes: Sizes, runtime: Runtime, seed: int) -> Sizes:
+    """Return sizes that fit the users in the middle, where others differ by far more."""
+    sample = _sample(votes, sizes.terms, runtime, seed)
+    fitted = None
+    for _ in range(N_ROUNDS_OF_MANY):
+        sizes = sizes.resized(dict.fromkeys(sizes.terms.names, sizes.ordinary))
+        guess = None if fitted is None else _rescaled(fitted, sizes.terms)
+        fitted = fit_before_entries(
+            votes, link, Dynamics(sizes.nu), runtime, ROUGH, sizes.terms, guess
+        )
+        curvature = Curvature.of(votes, link, fitted)
+        found = _spread(fitted, curvature, sizes.nu, sample, runtime)
+        sizes = replace(sizes, ordinary=min(found.ordinary, 1.0))
+    return sizes
 
 
 def _of_consensus(
