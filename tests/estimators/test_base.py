@@ -171,7 +171,9 @@ def test_a_recommendation_needs_exactly_one_question(model, asked):
 
 def test_the_distance_to_the_consensus_is_that_of_the_scores(model):
     expected = [
-        np.linalg.norm((model.scores(user) - model.consensus_)[model.parameters_.compared_by(place)])
+        np.linalg.norm(
+            (model.scores(user) - model.consensus_)[model.parameters_.compared_by(place)]
+        )
         for place, user in enumerate(model.users_)
     ]
     np.testing.assert_allclose(model.distance_to_consensus(), expected, rtol=1e-9)

@@ -39,7 +39,10 @@ from votes import rebuilt
 METHODS = {
     # Without sides, what is predicted turns with the pair.
     "isplitlbi": ISplitLBI(
-        kappa=5.0, times=np.geomspace(0.1, 1.2, 6).tolist(), n_folds=2, sides="unknown",
+        kappa=5.0,
+        times=np.geomspace(0.1, 1.2, 6).tolist(),
+        n_folds=2,
+        sides="unknown",
         with_tests=False,
     ),  # fmt: skip
     "lbi": LBI(kappa=10.0, n_folds=2, with_tests=False),

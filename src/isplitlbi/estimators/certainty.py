@@ -29,7 +29,7 @@ __all__ = ["Certainty", "OfUser"]
 
 MOST_USERS = 4000  # that the curvature of the consensus is added up from; beyond, a sample
 SEED = 0
-ORDINARY_WEIGHT = 4.0  # what the ordinary variance counts beside a user's own numbers
+ORDINARY_WEIGHT = 10.0  # what the ordinary variance counts beside a user's own numbers
 LITTLE = 1e-4  # of a difference that stands for a derivative
 LEAST_CURVATURE = 1e-9  # of the consensus, where nothing holds it, as the sum of all scores
 
@@ -224,7 +224,11 @@ def _of_consensus(seen: _Seen, voters: Indices) -> tuple[Floats, Floats]:
     total[np.diag_indices(width)] += precision + (1.0 - is_common) + LEAST_CURVATURE
     inverse = np.linalg.inv(total)
     slope = is_common * (slope / share + precision * parameters.consensus)
-    return _without_each(seen, voters, inverse, is_common) / share, -inverse @ slope
+    # Of few users, those who are there may happen to be alike: no less than the model expects.
+    covariance = _without_each(seen, voters, inverse, is_common) / share
+    spread, least = np.sqrt(np.diag(covariance)), np.sqrt(np.diag(inverse)) * is_common
+    larger = np.divide(np.maximum(spread, least), spread, out=np.ones(width), where=spread > 0.0)
+    return covariance * np.outer(larger, larger), -inverse @ slope
 
 
 def _without_each(seen: _Seen, voters: Indices, inverse: Floats, is_common: Floats) -> Floats:
