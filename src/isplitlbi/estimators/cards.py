@@ -31,8 +31,9 @@ __all__ = [
 
 NORMAL = 1.959964  # the quantile of a normal distribution that 95 % intervals reach to
 # Intervals are wider by this: how large terms are is itself an estimate, and what users have of
-# them is not quite normal. Measured on simulated users of known truth.
-WIDER = 1.07
+# them is not quite normal. Measured on simulated users of known truth, for users and habits, and
+# for effects of features, which the sizes of all terms have a say in.
+WIDER, WIDER_OF_FEATURES = 1.07, 1.15
 ENDS = (0.025, 0.975)
 
 
@@ -88,7 +89,7 @@ def feature_effects(certainty: Certainty, units: Units) -> tuple[FeatureEffect, 
     for name, unit in zip(units.names, units.scale, strict=True):
         at = vector.place(name)
         effect = common.trait(name) + float(certainty.shift[at])
-        reach = quantile * WIDER * float(np.sqrt(certainty.consensus[at, at]))
+        reach = quantile * WIDER_OF_FEATURES * float(np.sqrt(certainty.consensus[at, at]))
         effects.append(
             FeatureEffect(
                 name, float(unit), effect, effect - reach, effect + reach, effect / float(unit)

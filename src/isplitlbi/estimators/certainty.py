@@ -260,7 +260,7 @@ def _own_variances(seen: _Seen, voters: Indices) -> Floats:
     order = voters[np.argsort(square[voters] / np.maximum(known[voters], 1e-9), kind="stable")]
     weight = np.cumsum(known[order])
     middle = order[min(int(np.searchsorted(weight, 0.5 * weight[-1])), len(order) - 1)]
-    ordinary = square[middle] / max(known[middle], 1e-9)
+    ordinary = min(square[middle] / max(known[middle], 1e-9), float(seen.variance.min()))
     return np.asarray((ORDINARY_WEIGHT * ordinary + square) / (ORDINARY_WEIGHT + known))
 
 

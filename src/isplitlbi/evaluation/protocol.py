@@ -73,6 +73,13 @@ class MethodSettings(NamedTuple):
         check_choice("sides", self.sides, get_args(Sides))
         Terms.named(self.terms)
 
+    def knowing(self, votes: Comparisons) -> MethodSettings:
+        """Say whether there are ties: a part may have none, and must know of those elsewhere."""
+        has_ties = bool(np.any(votes.outcome == 0))
+        return (
+            self._replace(ties="allowed" if has_ties else "none") if self.ties == "auto" else self
+        )
+
 
 # Among these LBI, and iSplit LBI with the paper's terms, choose by their inner folds, as the others
 # choose their penalties. With other terms, iSplit LBI finds from the votes how large they are.
@@ -313,23 +320,27 @@ def evaluate(
     if repeats < 1:
         raise InvalidSetting(f"repeats is {repeats}; it must be at least 1.")
     kept, tell = _with_enough(votes, min_votes), progress or (lambda done, doing: None)
-    if ties == "auto":  # or a part without ties would know nothing of those in the other part
-        told = told._replace(ties="allowed" if np.any(kept.outcome == 0) else "none")
+    told = told.knowing(kept)
     trials: list[_Trial] = []
     for repeat, split in enumerate(_splits(kept, test_share, repeats, seed)):
         for name in names:
             tell(len(trials) / (repeats * len(names)), f"repeat {repeat + 1}, {name}")
             trials.append(_try(name, told, repeat, *split))
     tell(1.0, "done")
-    settings = {
-        "votes": len(kept), "users": int((kept.votes_per_user > 0).sum()),
-        "items": len(np.union1d(kept.left, kept.right)), "methods": names, "repeats": repeats,
-        "test_share": test_share, "min_votes": min_votes, "grouped": kept.group is not None,
-        "rule": rule, "scoring": scoring, "seed": seed,
-        "terms": terms if isinstance(terms, str) else list(terms), "ties": told.ties,
-        "sides": sides,
+    settings = _figures(kept) | {
+        "methods": names, "repeats": repeats, "test_share": test_share, "min_votes": min_votes,
+        "rule": rule, "scoring": scoring, "seed": seed, "ties": told.ties, "sides": sides,
+        "terms": terms if isinstance(terms, str) else list(terms),
     }  # fmt: skip
     return Evaluation(settings, _table(trials, names), _reliabilities(trials))
+
+
+def _figures(votes: Comparisons) -> dict[str, Any]:
+    """Return what there is to know of votes beside their number."""
+    return {
+        "votes": len(votes), "users": int((votes.votes_per_user > 0).sum()),
+        "items": len(np.union1d(votes.left, votes.right)), "grouped": votes.group is not None,
+    }  # fmt: skip
 
 
 class _Trial(NamedTuple):
