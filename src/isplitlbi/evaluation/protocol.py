@@ -65,13 +65,20 @@ class MethodSettings(NamedTuple):
     ties: Ties = "auto"
     sides: Sides = "known"
 
-    def check(self) -> None:
+    def checked(self) -> MethodSettings:
         """Refuse words that are none."""
         check_choice("rule", self.rule)
         check_choice("scoring", self.scoring, tuple(SCORINGS))
         check_choice("ties", self.ties, get_args(Ties))
         check_choice("sides", self.sides, get_args(Sides))
         Terms.named(self.terms)
+        return self
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return all that decides a result, in plain values."""
+        terms = self.terms if isinstance(self.terms, str) else list(self.terms)
+        values = self._replace(terms=terms)._asdict()
+        return {name: value for name, value in values.items() if name != "n_jobs"}
 
     def knowing(self, votes: Comparisons) -> MethodSettings:
         """Say whether there are ties: a part may have none, and must know of those elsewhere."""
@@ -305,8 +312,7 @@ def evaluate(
     scoring
         By what iSplit LBI and LBI choose nu, kappa and the time on their inner folds.
     terms, ties, sides
-        Of iSplit LBI: in which ways users may differ, whether there may be ties, and whether left
-        and right mean something. Whether there are ties is found from all votes together.
+        Of iSplit LBI, as there; whether there are ties is found from all votes together.
     seed
         Seed of the splits, and of what is random in a method.
     n_jobs
@@ -315,10 +321,7 @@ def evaluate(
         Called before each fit with the share of the work done and what comes next.
     """
     names = methods_named(methods)
-    told = MethodSettings(rule, scoring, n_jobs, seed, terms, ties, sides)
-    told.check()
-    if repeats < 1:
-        raise InvalidSetting(f"repeats is {repeats}; it must be at least 1.")
+    told = MethodSettings(rule, scoring, n_jobs, seed, terms, ties, sides).checked()
     kept, tell = _with_enough(votes, min_votes), progress or (lambda done, doing: None)
     told = told.knowing(kept)
     trials: list[_Trial] = []
@@ -327,10 +330,8 @@ def evaluate(
             tell(len(trials) / (repeats * len(names)), f"repeat {repeat + 1}, {name}")
             trials.append(_try(name, told, repeat, *split))
     tell(1.0, "done")
-    settings = _figures(kept) | {
+    settings = _figures(kept) | told.as_dict() | {
         "methods": names, "repeats": repeats, "test_share": test_share, "min_votes": min_votes,
-        "rule": rule, "scoring": scoring, "seed": seed, "ties": told.ties, "sides": sides,
-        "terms": terms if isinstance(terms, str) else list(terms),
     }  # fmt: skip
     return Evaluation(settings, _table(trials, names), _reliabilities(trials))
 
@@ -367,6 +368,8 @@ def _splits(
 ) -> Iterator[tuple[Comparisons, Comparisons]]:
     """Yield training and held-out votes; more repeats begin with the same ones."""
     check_seed(seed)
+    if repeats < 1:
+        raise InvalidSetting(f"repeats is {repeats}; it must be at least 1.")
     for repeat in range(repeats):
         training, held_out = split_within_user(
             votes, test_share, np.random.default_rng([seed, repeat])
