@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from isplitlbi.abnormal.expectation import Answers, Inputs, TellingVote, find_telling_votes
+from isplitlbi.abnormal.expectation import Inputs, TellingVote, find_telling_votes
 from isplitlbi.abnormal.explain import explain
 from isplitlbi.abnormal.influence import N_BOOTSTRAP, Effect, find_effect
 from isplitlbi.abnormal.kinds import KINDS, UNTRUSTWORTHY, Kind
@@ -38,6 +38,7 @@ __all__ = [
     "TellingVote",
     "check_fdr",
     "find_abnormal",
+    "find_abnormal_in",
     "find_effect",
     "find_telling_votes",
     "joined",
@@ -53,7 +54,9 @@ class Abnormality:
     fdr : float
         The false discovery rate at which users were flagged.
     consensus : Consensus
-        What users were compared with: the scores and the threshold of those who agree.
+        What users were compared with: the scores and the threshold of those who agree, and the
+        side, the effects of features and the tie habits of items, as far as the model has these.
+        There is no threshold where no vote is a tie.
     p_value, q_value : (n_users,)
         Of "votes like the consensus"; nan for users without votes.
     flagged : (n_users,) bool
@@ -65,8 +68,9 @@ class Abnormality:
     quality : (n_users,)
         Carefulness from 0 to 1: whether votes depend on the items, whatever the taste.
     slope, side, threshold : (n_users,)
-        What the explanation rests on: the user's slope on the consensus margin, preference for the
-        left side in logits, and tie threshold; those of the consensus where they explain nothing.
+        What the explanation rests on: the user's slope on the consensus scores, preference for the
+        left side in logits, and tie threshold (0 without ties); those of the consensus where they
+        explain nothing.
     """
 
     fdr: float
@@ -110,7 +114,8 @@ def find_abnormal(
     votes, link
         The votes, and the link of the model.
     consensus
-        A first consensus, such as the path's, which abnormal users do not pull much.
+        A first consensus, such as the path's, which abnormal users do not pull much. Users are
+        compared with one of the same terms.
     fdr
         Expected share of users flagged wrongly among those flagged.
     seed
@@ -124,16 +129,24 @@ def find_abnormal(
     progress
         Called now and then with the share of the work done.
     """
+    inputs = Inputs.of(
+        votes, link, consensus, delta=delta, seed=seed, runtime=runtime or Local(votes)
+    )
+    return find_abnormal_in(inputs, fdr, progress)
+
+
+def find_abnormal_in(
+    inputs: Inputs, fdr: float, progress: Callable[[float], None] | None = None
+) -> Abnormality:
+    """Do the same, given all that it rests on."""
     check_fdr(fdr)
-    answers, runtime = Answers.of(votes), runtime or Local(votes)
-    inputs = Inputs(votes, answers, link, consensus, delta, seed, runtime)
     # The matrices are small: threads of the linear algebra would only wait for each other.
     with threadpool_limits(1, user_api="blas"):
         flags = find_flags(inputs, fdr, progress)
         inputs = replace(inputs, consensus=flags.consensus)
         expected = inputs.expectation()
         found = explain(inputs, expected, flags.flagged)
-        quality = find_quality(answers, expected, found.log_likelihood, found.kind)
+        quality = find_quality(inputs.answers, expected, found.log_likelihood, found.kind)
     return Abnormality(
         fdr, **flags._asdict(), kind=found.kind, explanation=found.sentence, quality=quality,
         slope=found.slope, side=found.side, threshold=found.threshold,
