@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isplitlbi.data.comparisons import Comparisons
-from isplitlbi.data.features import Features
+from isplitlbi.data.features import HasFeatures
 from isplitlbi.typing import Floats, Indices, Integers, Places
 
 __all__ = [
@@ -37,7 +37,6 @@ __all__ = [
     "TASTE",
     "THRESHOLD",
     "Edges",
-    "HasFeatures",
     "Layout",
     "Sees",
     "Shown",
@@ -60,14 +59,6 @@ class Sees(IntEnum):
     PAIR = 0  # which two items
     SIDE = 1  # and which of them was on the left
     VOTE = 2  # and what else belongs to the vote alone
-
-
-class HasFeatures(Protocol):
-    """Votes, or pairs that somebody might vote on."""
-
-    @property
-    def features(self) -> Features | None:
-        """What belongs to each of them besides its items."""
 
 
 class Shown(NamedTuple):
