@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 import polars as pl
@@ -29,6 +29,7 @@ __all__ = [
     "LEFT_AND_RIGHT",
     "FeatureColumns",
     "Features",
+    "HasFeatures",
     "Squares",
     "Units",
     "differences_of",
@@ -320,3 +321,11 @@ class Features:
     def subset(self, rows: Places) -> Self:
         """Return those of some votes, in the same units."""
         return replace(self, differences=self.differences[rows])
+
+
+class HasFeatures(Protocol):
+    """Votes, or pairs that somebody might vote on."""
+
+    @property
+    def features(self) -> Features | None:
+        """What belongs to each of them besides its items."""

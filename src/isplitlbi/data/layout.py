@@ -29,6 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isplitlbi.data.comparisons import Comparisons
+from isplitlbi.data.features import HasFeatures
 from isplitlbi.typing import Floats, Indices, Integers, Places
 
 __all__ = [
@@ -65,7 +66,7 @@ class Shown(NamedTuple):
 
     first: Indices
     second: Indices
-    votes: Comparisons | None = None  # where what belongs to a vote alone is seen: all of them
+    votes: HasFeatures | None = None  # where what belongs to a vote alone is seen: all of them
     row: Indices | None = None  # and which of them
 
 

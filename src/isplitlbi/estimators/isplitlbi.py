@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from isplitlbi.abnormal import check_fdr
+from isplitlbi.data.layout import TASTE
 from isplitlbi.data.summary import Summary
 from isplitlbi.errors import InvalidSetting, InvalidVotes
 from isplitlbi.estimators.base import ScoreEstimator
@@ -31,7 +32,10 @@ from isplitlbi.solvers.scales import Given
 if TYPE_CHECKING:
     from distributed import Client
 
-__all__ = ["SOLVERS", "ISplitLBI"]
+__all__ = ["SOLVERS", "ISplitLBI", "Sides", "Ties"]
+
+Ties = Literal["auto", "allowed", "none"]
+Sides = Literal["known", "unknown"]
 
 
 # Where nothing else is said, and nothing is chosen from the votes.
@@ -105,8 +109,9 @@ class ISplitLBI(ScoreEstimator):
         What the rounds of a fit on a cluster came to; only after such a fit.
 
     All others are those of `ScoreEstimator`: ``users_``, ``items_``, ``consensus_``,
-    ``threshold_``, ``entry_times_``, ``left_consensus_``, ``parameters_``, ``summary_`` and, once
-    users are tested, ``abnormal_users_`` and ``abnormality_``.
+    ``threshold_``, ``habits_``, ``side_``, ``terms_``, ``spreads_``, ``entry_times_``,
+    ``left_consensus_``, ``parameters_``, ``summary_`` and, once users are tested,
+    ``abnormal_users_`` and ``abnormality_``.
 
     Examples
     --------
@@ -130,8 +135,8 @@ class ISplitLBI(ScoreEstimator):
         kappa: float | Sequence[float] | None = None,
         terms: str | Sequence[str] = "all",
         scales: Mapping[str, float] | None = None,
-        ties: Literal["auto", "allowed", "none"] = "auto",
-        sides: Literal["known", "unknown"] = "known",
+        ties: Ties = "auto",
+        sides: Sides = "known",
         link: str | Link = "logistic",
         rule: Rule = "map",
         times: Sequence[float] | None = None,
@@ -216,6 +221,7 @@ class ISplitLBI(ScoreEstimator):
             of a folder are read by the workers. Folders must then be such that all workers reach
             them.
         """
+        self._check_settings()
         votes = as_votes(X, y, sample_weight) if client is None else as_given(X, y, sample_weight)
         folder = None if checkpoints is None else Path(checkpoints)
         runtime = runtime_for(
@@ -245,8 +251,6 @@ class ISplitLBI(ScoreEstimator):
 
     def _terms(self, votes: Summary) -> Terms:
         """Return the terms that these votes call for."""
-        check_choice("ties", self.ties, ("auto", "allowed", "none"))
-        check_choice("sides", self.sides, ("known", "unknown"))
         if self.ties == "none" and votes.n_ties:
             raise InvalidVotes(
                 f"ties is 'none', but {votes.n_ties:,} votes are ties. Leave these out, or allow "
@@ -259,17 +263,36 @@ class ISplitLBI(ScoreEstimator):
             has_sides=self.sides == "known",
         )
 
-    def _fit_settings(self, votes: Summary, folds: ArrayLike | None) -> FitSettings:
-        """Return everything that decides the fit; refuse what cannot be."""
+    def _check_settings(self) -> None:
+        """Refuse what cannot be, whatever the votes are."""
         check_seed(self.random_state)
         check_choice("rule", self.rule)
         check_choice("scoring", self.scoring, tuple(SCORINGS))
+        check_choice("ties", self.ties, get_args(Ties))
+        check_choice("sides", self.sides, get_args(Sides))
         check_fdr(self.fdr)
+        Terms.named(self.terms)
+
+    def _check_scales(self, terms: Terms) -> None:
+        """Refuse scales of what is no term, or of no size."""
+        known = [name for name in terms.names if name != TASTE]
+        for name, scale in (self.scales or {}).items():
+            if terms.ties == "bounded" or name not in known:
+                those = "there are none" if terms.ties == "bounded" else ", ".join(known)
+                raise InvalidSetting(f"there is no scale of {name!r} in this model: {those}.")
+            if not (np.isfinite(scale) and scale >= 0.0):
+                raise InvalidSetting(
+                    f"the scale of {name} is {scale}; it must be from 0 on, finite."
+                )
+
+    def _fit_settings(self, votes: Summary, folds: ArrayLike | None) -> FitSettings:
+        """Return everything that decides the fit; refuse what cannot be."""
         nus, kappas = (np.atleast_1d(() if x is None else x) for x in (self.nu, self.kappa))
         for given, values in ((self.nu, nus), (self.kappa, kappas)):
             if given is not None and values.size == 0:
                 raise InvalidSetting("nu and kappa need at least one value each.")
         terms = self._terms(votes)
+        self._check_scales(terms)
         sizing = None
         if terms.ties != "bounded":
             sizing = Given(float(nus[0]) if nus.size else None, dict(self.scales or {}))
