@@ -107,7 +107,8 @@ def print_tiers(
     if ranking.tier is None:
         print_ranking(console, model, user, MOST_WITHOUT_TIERS if most else None)
         return
-    table = Table(title=_title(ranking, user), title_justify="left", box=None, pad_edge=False)
+    console.print(_title(ranking, user))
+    table = Table(box=None, pad_edge=False)
     table.add_column("tier", justify="right")
     table.add_column("items (score)", overflow="fold")
     by_tier: dict[int, list[str]] = {}
@@ -134,7 +135,8 @@ def print_ranking(
     from isplitlbi.output.words import factor
 
     ranking, has_habits = model.ranking(user), model.terms_.has_habits
-    table = Table(title=_title(ranking, user), title_justify="left", box=None, pad_edge=False)
+    console.print(_title(ranking, user))
+    table = Table(box=None, pad_edge=False)
     table.add_column("rank" if ranking.tier is None else "tier", justify="right")
     table.add_column("item", overflow="fold")
     table.add_column("score", justify="right")
@@ -159,7 +161,8 @@ def _title(ranking: Ranking, user: Any) -> Any:
     from rich.text import Text
 
     whose = "Consensus" if user is None else f"{printable(str(user))}'s own ranking"
-    return Text(whose if ranking.tier is None else f"{whose}, in tiers")
+    title = whose if ranking.tier is None else f"{whose}, in tiers"
+    return Text(title, style="italic")
 
 
 def _print_below(console: Console, model: ScoreEstimator, ranking: Ranking) -> None:

@@ -86,10 +86,10 @@ def side_in_words(side: float) -> str:
 def factor(value: float) -> str:
     """Return a factor as it is read.
 
-    >>> factor(1.349), factor(0.04)
-    ('x1.3', 'x0.04')
+    >>> factor(1.349), factor(0.72), factor(0.042)
+    ('x1.3', 'x0.7', 'x0.04')
     """
-    return f"x{value:.1f}" if value >= 0.95 else f"x{value:.2g}"
+    return f"x{value:.1f}" if value >= 0.095 else f"x{value:.2f}"
 
 
 def threshold_in_words(threshold: float | None, has_habits: bool) -> str:
