@@ -29,6 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isplitlbi.data.comparisons import Comparisons
+from isplitlbi.data.features import Features
 from isplitlbi.typing import Floats, Indices, Integers, Places
 
 __all__ = [
@@ -36,6 +37,7 @@ __all__ = [
     "TASTE",
     "THRESHOLD",
     "Edges",
+    "HasFeatures",
     "Layout",
     "Sees",
     "Shown",
@@ -60,12 +62,20 @@ class Sees(IntEnum):
     VOTE = 2  # and what else belongs to the vote alone
 
 
+class HasFeatures(Protocol):
+    """Votes, or pairs that somebody might vote on."""
+
+    @property
+    def features(self) -> Features | None:
+        """What belongs to each of them besides its items."""
+
+
 class Shown(NamedTuple):
     """What was shown: two items by index (the left one first, where the side is seen)."""
 
     first: Indices
     second: Indices
-    votes: Comparisons | None = None  # where what belongs to a vote alone is seen: all of them
+    votes: HasFeatures | None = None  # where what belongs to a vote alone is seen: all of them
     row: Indices | None = None  # and which of them
 
 

@@ -1,6 +1,6 @@
 """Estimators: iSplit LBI and the methods it is measured against, under one contract.
 
-`base` holds what they share: all that follows from votes, and all that follows from scores. Names
+`voting` and `base` hold what they share: all that follows from votes, and all from scores. Names
 are loaded on first use, because scikit-learn takes its time.
 """
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from isplitlbi.estimators.alpha_cut import LEARNERS as LEARNERS
     from isplitlbi.estimators.alpha_cut import AlphaCut as AlphaCut
     from isplitlbi.estimators.base import ScoreEstimator as ScoreEstimator
-    from isplitlbi.estimators.base import VoteEstimator as VoteEstimator
+    from isplitlbi.estimators.voting import VoteEstimator as VoteEstimator
     from isplitlbi.estimators.isplitlbi import ISplitLBI as ISplitLBI
     from isplitlbi.estimators.lbi import LBI as LBI
     from isplitlbi.estimators.margin_mle import MarginMLE as MarginMLE
@@ -28,7 +28,7 @@ _HOMES = {
     "MarginMLE": "margin_mle",
     "PerUser": "per_user",
     "ScoreEstimator": "base",
-    "VoteEstimator": "base",
+    "VoteEstimator": "voting",
 }
 
 __all__ = [

@@ -1,6 +1,5 @@
-"""What every estimator takes and gives, and everything that follows from scores.
+"""Everything that follows from scores, whichever way an estimator finds them.
 
-`VoteEstimator` learns from votes and predicts outcomes of pairs, as scikit-learn asks for it.
 `ScoreEstimator` has scores and tie thresholds; whatever one wants to know of them is here, so that
 an estimator of that kind only says how it finds them: its ``fit`` hands a `Fitted` to ``adopt``.
 Nothing with a trailing underscore computes: all of it is set by ``fit`` and ``test_users``.
@@ -14,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from isplitlbi.abnormal import (
@@ -29,16 +27,36 @@ from isplitlbi.abnormal import (
 )
 from isplitlbi.abnormal.job import FindAbnormal, find_abnormal_on
 from isplitlbi.data.comparisons import Comparisons
+from isplitlbi.data.features import Features
+from isplitlbi.data.layout import Shown
 from isplitlbi.data.readers import Parts
 from isplitlbi.data.summary import Summary
 from isplitlbi.data.vocabulary import Vocabulary, as_series, first_of, show
 from isplitlbi.errors import InvalidSetting, InvalidVotes
-from isplitlbi.estimators.inputs import as_votes, check_choice, pair_columns, threads_of
+from isplitlbi.estimators.cards import (
+    FeatureEffect,
+    UserCard,
+    effect_of_features,
+    feature_effects,
+    habit_intervals,
+    user_cards,
+)
+from isplitlbi.estimators.certainty import Certainty
+from isplitlbi.estimators.inputs import (
+    Pairs,
+    as_votes,
+    check_choice,
+    pair_columns,
+    pair_features,
+    threads_of,
+)
+from isplitlbi.estimators.voting import VoteEstimator
 from isplitlbi.fitting import Fitted
 from isplitlbi.model import ranking as rankings
 from isplitlbi.model.links import Link
 from isplitlbi.model.parameters import Parameters
 from isplitlbi.model.ranking import Ranking, Relation
+from isplitlbi.model.terms import Feature, Side, Terms
 from isplitlbi.path import RegularizationPath
 from isplitlbi.runtime.base import Workforce
 from isplitlbi.runtime.choice import runtime_for
@@ -49,68 +67,7 @@ from isplitlbi.typing import Floats, Indices, Labels
 if TYPE_CHECKING:
     from distributed import Client
 
-__all__ = ["ScoreEstimator", "VoteEstimator"]
-
-
-class VoteEstimator(ClassifierMixin, BaseEstimator):
-    """Learns from votes and predicts 1 (left wins), 0 (tie) or -1 for any (user, left, right)."""
-
-    users_: Labels
-    items_: Labels
-
-    def _know(self, users: Labels, items: Labels) -> Self:
-        """Remember whom and what the votes are about."""
-        self.users_, self.items_ = users, items
-        self.classes_ = np.array([-1, 0, 1])
-        self.n_features_in_ = 3
-        return self
-
-    def predict(self, X: Any) -> NDArray[np.int8]:
-        """Predict the outcome of each (user, left, right): 1, 0 or -1.
-
-        An unknown user votes like the consensus; an unknown item is an error.
-        """
-        raise NotImplementedError
-
-    def score(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> float:
-        """Return the share of votes predicted correctly (= micro-F1)."""
-        votes = as_votes(X, y, sample_weight)
-        return float(np.average(self.predict(votes) == votes.outcome, weights=votes.weight))
-
-    def user_index(self, user: Any) -> int:
-        """Return the place of a user in ``users_``; -1 for one who is not known, or for None."""
-        check_is_fitted(self)
-        return -1 if user is None else int(self._user_vocabulary.encode([user])[0])
-
-    def _indices(self, X: Any) -> tuple[Indices, Indices, Indices]:
-        """Return users (-1 where unknown), left and right items as indices."""
-        check_is_fitted(self)
-        if isinstance(X, Comparisons):
-            columns = (X.users[X.user], X.items[X.left], X.items[X.right])
-        else:
-            columns = pair_columns(X)
-        users = as_series(columns[0], "user", "X")
-        if row := first_of(users.is_null()):
-            raise InvalidVotes(f"X, row {row}: user is missing. Fill it in or remove the row.")
-        user = self._user_vocabulary.encode(users)
-        return user, self._known_items(columns[1]), self._known_items(columns[2])
-
-    @property
-    def _user_vocabulary(self) -> Vocabulary:
-        return Vocabulary(self.users_, "user")
-
-    def _known_items(self, items: Any) -> Indices:
-        check_is_fitted(self)
-        vocabulary = Vocabulary(self.items_, "item")
-        index = vocabulary.encode(items)
-        unknown = np.flatnonzero(index < 0)
-        if len(unknown):
-            item = np.asarray(items, dtype=object)[unknown[0]]
-            raise InvalidVotes(
-                f"item {show(item)} is not among the {len(vocabulary)} items of this model; "
-                f"the nearest is {show(vocabulary.nearest(item))}."
-            )
-        return index
+__all__ = ["ScoreEstimator"]
 
 
 class ScoreEstimator(VoteEstimator):
@@ -119,8 +76,20 @@ class ScoreEstimator(VoteEstimator):
     Attributes
     ----------
     users_, items_ : arrays of ids, sorted
+    classes_ : array
+        What may be predicted: -1, 0 and 1, or -1 and 1 where there are no ties.
     consensus_ : (n_items,) scores
-    threshold_ : float
+        Where both sides are alike in all features.
+    threshold_ : float or None
+        None where there are no ties.
+    habits_ : (n_items,)
+        By which factor each item changes the threshold of its pairs; 1 without tie habits.
+    side_ : float
+        What everybody adds to the margin of the left item, in logits.
+    terms_ : Terms
+        In which ways users may differ, and by how much.
+    spreads_ : dict
+        By how much users do differ in each term, in logits, where that was estimated.
     parameters_ : Parameters
         Consensus and deviations.
     link_ : Link
@@ -152,8 +121,12 @@ class ScoreEstimator(VoteEstimator):
     summary_: Summary
     link_: Link
     parameters_: Parameters
+    terms_: Terms
+    spreads_: dict[str, float]
     consensus_: Floats
-    threshold_: float
+    threshold_: float | None
+    habits_: Floats
+    side_: float
     path_: RegularizationPath | None
     selection_: Selection | None
     time_: float | None
@@ -177,11 +150,13 @@ class ScoreEstimator(VoteEstimator):
 
     def adopt(self, fitted: Fitted, abnormality: Abnormality | None = None) -> Self:
         """Take over what was fitted and, where users were tested, what was found of them."""
-        self._know(fitted.summary.users, fitted.summary.items)
+        terms, common = fitted.parameters.terms, fitted.parameters.common
+        self._know(fitted.summary.users, fitted.summary.items, has_ties=terms.has_ties)
         self.fitted_, self.summary_, self.link_ = fitted, fitted.summary, fitted.link
-        self.parameters_ = fitted.parameters
-        self.consensus_ = fitted.parameters.common.scores
-        self.threshold_ = fitted.parameters.common.threshold
+        self.parameters_, self.terms_, self.spreads_ = fitted.parameters, terms, {**fitted.spreads}
+        self.consensus_, self.habits_ = common.scores, common.habits
+        self.threshold_ = common.threshold if terms.has_ties else None
+        self.side_ = common.trait(Side.name) if Side.name in terms.names else 0.0
         self.path_, self.selection_, self.time_ = fitted.path, fitted.selection, fitted.time
         self.entry_times_ = np.full(len(self.users_), np.inf)
         self.left_consensus_ = []
@@ -198,6 +173,7 @@ class ScoreEstimator(VoteEstimator):
             self.costs_ = fitted.costs
         self._tested: dict[float, Abnormality] = {}
         self._drawn: Floats | None = None
+        self._certainty: Certainty | None = None
         if abnormality is not None:
             self._remember(abnormality)
         return self
@@ -244,6 +220,8 @@ class ScoreEstimator(VoteEstimator):
         rule = self.rule if rule is None else rule
         check_choice("rule", rule)
         margin, threshold = self._margins(X)
+        if not self.terms_.has_ties:  # one of two wins; of equals, the one on the left
+            return np.where(margin >= 0.0, 1, -1).astype(np.int8)
         log_probabilities = self.link_.log_probabilities(margin, threshold)
         return predict_outcomes(rule, margin, threshold, log_probabilities)
 
@@ -254,11 +232,20 @@ class ScoreEstimator(VoteEstimator):
     def predict_log_proba(self, X: Any) -> Floats:
         """Return their logarithms, which stay finite where the probabilities vanish."""
         margin, threshold = self._margins(X)
+        if not self.terms_.has_ties:
+            return np.column_stack([self.link_.win(side)[0] for side in (-margin, margin)])
         return self.link_.log_probabilities(margin, threshold)[:, ::-1]
 
     def _margins(self, X: Any) -> tuple[Floats, Floats]:
-        indices = self._indices(X)
-        return self.parameters_.margin_and_threshold(*indices)
+        """Return margins and thresholds; features that X does not tell of are equal."""
+        user, left, right = self._indices(X)
+        shown, units = None, self.summary_.units
+        if units is not None:
+            values = pair_features(X, units.names, units.scale)
+            if values is not None:
+                features = Features(units.names, values * units.scale, units.scale)
+                shown = Shown(left, right, Pairs(features), np.arange(len(left)))
+        return self.parameters_.margin_and_threshold(user, left, right, shown)
 
     # --- rankings ---------------------------------------------------------------------------
 
@@ -267,26 +254,40 @@ class ScoreEstimator(VoteEstimator):
         index = self.user_index(user)
         return self.parameters_.scores_of(index)
 
-    def threshold(self, user: Any = None) -> float:
-        """Return a user's tie threshold; the consensus's without a user."""
+    def threshold(self, user: Any = None) -> float | None:
+        """Return a user's tie threshold; the consensus's without a user. None without ties."""
         index = self.user_index(user)
-        return self.parameters_.threshold_of(index)
+        return self.parameters_.threshold_of(index) if self.terms_.has_ties else None
 
     def ranking(self, user: Any = None) -> Ranking:
-        """Return the partial ranking of the consensus, or of one user, in tiers."""
+        """Return the partial ranking of the consensus, or of one user, in tiers.
+
+        Both sides are alike in all features. Without ties there are no tiers.
+        """
+        return self._ranking(user, self.scores(user))
+
+    def ranking_as_shown(self, user: Any = None) -> Ranking:
+        """Return the ranking of the items with the features that they had in the votes.
+
+        To every score is added what the mean of its features, as far as they differed from those of
+        the other items, counts for. Beside `ranking`, this shows what features do.
+        """
         index = self.user_index(user)
-        everywhere = np.ones(len(self.items_), dtype=np.bool_)
-        return Ranking.of(
-            self.items_,
-            self.parameters_.scores_of(index),
-            self.parameters_.threshold_of(index),
-            everywhere if index < 0 else self.parameters_.compared_by(index),
-        )
+        added = effect_of_features(self.votes(), self.parameters_.of_user(index))
+        return self._ranking(user, self.scores(user) + added)
+
+    def _ranking(self, user: Any, scores: Floats) -> Ranking:
+        index = self.user_index(user)
+        compared = np.ones(len(self.items_), dtype=np.bool_)
+        if index >= 0:
+            compared = self.parameters_.compared_by(index)
+        return Ranking.of(self.items_, scores, self.threshold(user), compared, self.habits_)
 
     def relation(self, a: Any, b: Any, user: Any = None) -> Relation:
         """Say how item a stands to item b for a user: better, tied or worse."""
         first, second = self._known_items([a, b])
-        return rankings.relation(self.scores(user), self.threshold(user), first, second)
+        scores, threshold = self.scores(user), self.threshold(user)
+        return rankings.relation(scores, threshold, first, second, self.habits_)
 
     def recommend(
         self, user: Any = None, *, same_as: Any = None, better_than: Any = None
@@ -294,10 +295,55 @@ class ScoreEstimator(VoteEstimator):
         """Recommend items as good as one, or slightly better than one; nearest first."""
         if (same_as is None) == (better_than is None):
             raise InvalidSetting("give exactly one of same_as and better_than.")
+        if better_than is None and self.threshold(user) is None:
+            raise InvalidSetting(
+                "no item is as good as another here: the votes of this model have no ties, so that "
+                "there is no tie threshold. Ask for items better than one."
+            )
         choose = rankings.as_good_as if better_than is None else rankings.better_than
         (item,) = self._known_items([same_as if better_than is None else better_than])
-        found = choose(self.scores(user), self.threshold(user), item)
+        found = choose(self.scores(user), self.threshold(user), item, self.habits_)
         return list(self.items_[found].tolist())
+
+    def features(self) -> tuple[FeatureEffect, ...]:
+        """Return what features count for in the consensus, with 95 % intervals.
+
+        Intervals hold for other users who might have voted, too. There is nothing to return where
+        the model has no features.
+        """
+        check_is_fitted(self, "fitted_")
+        if self.summary_.units is None or not any(
+            isinstance(term, Feature) for term in self.terms_.all
+        ):
+            return ()
+        return feature_effects(self._known_how_surely(), self.summary_.units)
+
+    def habit_intervals(self) -> tuple[Floats, Floats]:
+        """Return between what the tie habits of the items lie, as factors, in 95 % of draws."""
+        check_is_fitted(self, "fitted_")
+        return habit_intervals(self._known_how_surely())
+
+    def user_card(self, user: Any) -> UserCard:
+        """Say in which ways a user differs from the group, with 95 % intervals and in words."""
+        return self._cards([self._voter(user)])[0]
+
+    def user_cards(self) -> tuple[UserCard, ...]:
+        """Write the cards of all users who have voted, in the order of ``users_``."""
+        check_is_fitted(self, "fitted_")
+        return self._cards(np.flatnonzero(self.summary_.votes_per_user).tolist())
+
+    def _cards(self, users: list[int]) -> tuple[UserCard, ...]:
+        if self.fitted_.dynamics is None:
+            raise InvalidSetting(
+                f"there are no cards of users: {type(self).__name__} does not say by how much "
+                "users differ. Fit ISplitLBI."
+            )
+        return user_cards(self.votes(), self._known_how_surely(), users)
+
+    def _known_how_surely(self) -> Certainty:
+        if self._certainty is None:
+            self._certainty = Certainty.of(self.votes(), self.fitted_)
+        return self._certainty
 
     def consensus_intervals(self) -> tuple[Floats, Floats]:
         """Return between what scores of the consensus lie, in 95 % of draws of other users.
@@ -374,12 +420,16 @@ class ScoreEstimator(VoteEstimator):
             self.abnormality_ = found
             self.abnormal_users_ = self.users_[order[found.flagged[order]]].tolist()
 
-    def telling_votes(self, user: Any, most: int = 10) -> list[TellingVote]:
-        """Return the votes of a user that the consensus least expected, the least likely first."""
+    def _voter(self, user: Any) -> int:
+        """Return the place of a user; refuse one who is not known."""
         index = self.user_index(user)
         if index < 0:
             raise InvalidVotes(f"user {show(user)} has no votes in this model.")
-        votes = self.votes()
+        return index
+
+    def telling_votes(self, user: Any, most: int = 10) -> list[TellingVote]:
+        """Return the votes of a user that the consensus least expected, the least likely first."""
+        index, votes = self._voter(user), self.votes()
         own = votes.subset(votes.user == index)
         found = find_telling_votes(own, self.link_, self.test_users().consensus, most)
         return [

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import narwhals as nw
 import numpy as np
 from numpy.typing import ArrayLike
 
 from isplitlbi.data.comparisons import Comparisons
-from isplitlbi.data.features import LEFT_AND_RIGHT, differences_of, find_columns
+from isplitlbi.data.features import LEFT_AND_RIGHT, Features, differences_of, find_columns
 from isplitlbi.data.readers import Parts
 from isplitlbi.data.vocabulary import as_series
 from isplitlbi.errors import InvalidSetting, InvalidVotes
@@ -20,6 +20,7 @@ from isplitlbi.selection import RULES
 from isplitlbi.typing import Floats
 
 __all__ = [
+    "Pairs",
     "as_given",
     "as_votes",
     "check_choice",
@@ -29,6 +30,12 @@ __all__ = [
     "pair_features",
     "threads_of",
 ]
+
+
+class Pairs(NamedTuple):
+    """Pairs that somebody might vote on, besides their items."""
+
+    features: Features | None
 
 
 def check_choice(name: str, value: Any, allowed: tuple[str, ...] = RULES) -> None:

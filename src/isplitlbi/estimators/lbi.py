@@ -14,8 +14,8 @@ __all__ = ["LBI"]
 class LBI(ISplitLBI):
     """The limit of iSplit LBI for small nu: users who have not left have no deviation at all.
 
-    The parameters are those of `ISplitLBI` of the same names. P and Gamma become one, and both
-    carry kappa, so that this is LBI with half of it.
+    The parameters are those of `ISplitLBI` of the same names, the terms those of the paper. P and
+    Gamma become one, and both carry kappa, so that this is LBI with half of it.
     """
 
     def __init__(
@@ -35,6 +35,7 @@ class LBI(ISplitLBI):
         super().__init__(
             nu=nu,
             kappa=kappa,
+            terms="paper",
             link=link,
             rule=rule,
             n_folds=n_folds,

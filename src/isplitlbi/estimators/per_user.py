@@ -89,7 +89,9 @@ class PerUser(ScoreEstimator):
             parameters = None
             for place in np.argsort(ridges)[::-1]:
                 parameters = self._fit(training, link, ridges[place], parameters)
-                scores = score_votes(held_out, parameters, link, loops=kernels.backend(self.backend))
+                scores = score_votes(
+                    held_out, parameters, link, loops=kernels.backend(self.backend)
+                )
                 amount = len(held_out) if held_out.weight is None else held_out.weight.sum()
                 loss[place] += scores["log_loss"] * amount
         return ridges[int(np.argmin(loss))]

@@ -17,12 +17,12 @@ from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.data.splits import split_within_user
 from isplitlbi.errors import InvalidSetting, InvalidVotes
 from isplitlbi.estimators.alpha_cut import LEARNERS, AlphaCut
-from isplitlbi.estimators.base import VoteEstimator
 from isplitlbi.estimators.inputs import check_choice, check_seed
 from isplitlbi.estimators.isplitlbi import ISplitLBI
 from isplitlbi.estimators.lbi import LBI
 from isplitlbi.estimators.margin_mle import MarginMLE
 from isplitlbi.estimators.per_user import PerUser
+from isplitlbi.estimators.voting import VoteEstimator
 from isplitlbi.model.metrics import (
     confusion,
     log_loss,

@@ -1,31 +1,46 @@
-"""What users' deviations are made of: abnormal, personal, noise (paper, Sec. 2.3)."""
+"""What users' deviations are made of: abnormal, personal, noise (paper, Sec. 2.3); and by term."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.sparse import csr_array
 
 from isplitlbi.data.comparisons import Comparisons
-from isplitlbi.data.layout import Layout
+from isplitlbi.data.layout import SHARPNESS, Layout
 from isplitlbi.model.links import Link
 from isplitlbi.model.parameters import Parameters
 from isplitlbi.typing import Floats, Indices
 
-__all__ = ["Decomposition", "decompose"]
+__all__ = ["Decomposition", "decompose", "squares_by_term"]
 
 
-class Decomposition(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Decomposition:
     """The three parts of the users' deviations, with disjoint supports.
 
     Each is a sparse matrix of users and places of the consensus vector: the items, then the traits,
     the threshold last. They add up to P exactly.
+
+    Attributes
+    ----------
+    abnormal, personal, noise : csr_array
+    shares : (n_users, n_terms)
+        What each term, in the order of ``model.terms_.names``, has to do with how a user's margins
+        and thresholds differ from the consensus, over the user's own votes: a share of all squares.
+        Nothing for a user who does not differ.
     """
 
     abnormal: csr_array
     personal: csr_array
     noise: csr_array
+    shares: Floats
+
+    def __iter__(self) -> Iterator[csr_array]:
+        """Return the three parts one after another."""
+        return iter((self.abnormal, self.personal, self.noise))
 
 
 def decompose(
@@ -47,26 +62,75 @@ def decompose(
     out = np.zeros(slots.n_users, dtype=np.bool_)
     out[abnormal_users] = True
     is_abnormal = out[slots.owner]
-    information = _information(votes, parameters, link)
+    information = parameters.units**2 * _information(votes, parameters, link)
     noise_sd = np.sqrt(information) / (information + 1.0 / nu)
     stands_out = ~is_abnormal & (np.abs(deviation) > noise_level * noise_sd)
-    return Decomposition(
-        *(
-            _matrix(parameters, np.where(part, deviation, 0.0))
-            for part in (is_abnormal, stands_out, ~is_abnormal & ~stands_out)
-        )
+    squares = squares_by_term(votes, parameters)
+    total = squares.sum(axis=1, keepdims=True)
+    shares = np.divide(squares, total, out=np.zeros_like(squares), where=total > 0.0)
+    abnormal, personal, noise = (
+        _matrix(parameters, np.where(part, deviation, 0.0))
+        for part in (is_abnormal, stands_out, ~is_abnormal & ~stands_out)
     )
+    return Decomposition(abnormal, personal, noise, shares)
+
+
+def squares_by_term(votes: Comparisons, parameters: Parameters) -> Floats:
+    """Return by how much users differ from the consensus, (n_users, n_terms).
+
+    For each term this is the mean over a user's votes of the square of what the term adds to the
+    margin or, of the threshold, to the threshold of the pair.
+    """
+    layout, terms = parameters.terms.layout(votes), parameters.terms
+    slots, edges, item = layout.slots, layout.edges, layout.slots.coordinate
+    own = parameters.units * parameters.deviation
+    n_votes = np.sum(edges.counts, axis=0)
+    added = [own[edges.first] - own[edges.second]]
+    apart = _apart(layout, parameters)
+    if apart is not None:
+        added.append(apart * parameters.all_of(SHARPNESS)[edges.owner])
+    for back, column in zip(range(len(edges.columns), 0, -1), edges.columns, strict=True):
+        added.append(column * own[slots.threshold - back][edges.owner])
+    if terms.has_ties:
+        more = parameters.all_of(terms.names[-1]) - parameters.common.threshold
+        habits = parameters.common.habits
+        of_pair = habits[item[edges.first]] * habits[item[edges.second]]
+        added.append(of_pair * more[edges.owner])
+    else:
+        added.append(np.zeros(len(n_votes)))
+    total = np.maximum(layout.sum_by_user(n_votes), 1e-300)
+    return np.column_stack([layout.sum_by_user(n_votes * each**2) / total for each in added])
+
+
+def _apart(layout: Layout, parameters: Parameters) -> Floats | None:
+    """Return by how much the reference of sharpness prefers the first item of every edge."""
+    if not parameters.terms.has_sharpness:
+        return None
+    reference, item = parameters.terms.reference, layout.slots.coordinate
+    reference = np.zeros(parameters.n_items) if reference is None else reference
+    return np.asarray(reference[item[layout.edges.first]] - reference[item[layout.edges.second]])
 
 
 def _information(votes: Comparisons, parameters: Parameters, link: Link) -> Floats:
     """Return the Fisher information on every slot, if users voted like the consensus."""
-    layout = parameters.terms.layout(votes)
-    margin, threshold = layout.margins(parameters.consensus[layout.slots.coordinate])
-    probability = np.exp(link.log_probabilities(margin, threshold))
-    square = link.gradient(margin, threshold) ** 2
+    terms, vector = parameters.terms, parameters.vector
+    layout = terms.layout(votes)
+    habits = parameters.consensus[vector.habits] if vector.has_habits else None
+    margin, level = layout.margins(parameters.consensus[layout.slots.coordinate], habits)
     n_votes = np.sum(layout.edges.counts, axis=0)
-    by_margin, by_threshold = n_votes * np.einsum("ek,ekv->ve", probability, square)
-    return layout.sum_of_squares(by_margin, by_threshold)
+    if terms.ties == "bounded":
+        probability = np.exp(link.log_probabilities(margin, level))
+        square = link.gradient(margin, level) ** 2
+        by_margin, by_level = n_votes * np.einsum("ek,ekv->ve", probability, square)
+    else:
+        bends = terms.answering(link).vote_terms(margin, level, *layout.edges.counts)[3:]
+        by_margin, _, by_level = (np.broadcast_to(each, margin.shape) for each in bends)
+    information = layout.sum_of_squares(by_margin, by_level)
+    apart = _apart(layout, parameters)
+    if apart is not None:
+        sharpness = layout.slots.threshold - len(layout.edges.columns) - 1
+        information[sharpness] = layout.sum_by_user(by_margin * apart**2)
+    return information
 
 
 def _matrix(parameters: Parameters, values: Floats) -> csr_array:

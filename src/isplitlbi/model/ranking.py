@@ -17,31 +17,43 @@ Relation = Literal["better", "tied", "worse"]
 
 @dataclass(frozen=True, eq=False)
 class Ranking:
-    """Items from best to worst, in tiers.
+    """Items from best to worst, in tiers where there can be ties.
 
-    One item beats another when their scores differ by more than the threshold; otherwise they tie.
-    Being tied is not transitive (this is a *semiorder*), so tiers are a summary: a tier starts at
-    its best item and takes in all that tie with it. `relation` is exact.
+    One item beats another when their scores differ by more than the threshold of the pair, which is
+    the common one times the tie habits of both; otherwise they tie. Being tied is not transitive
+    (this is a *semiorder*), so tiers are a summary: a tier starts at its best item and goes on to
+    before the first item that does not tie with it. `relation` is exact.
 
     Attributes
     ----------
-    items, scores, tier : (n_items,)
-        Best first; tiers are counted from 1.
-    threshold : float
+    items, scores : (n_items,)
+        Best first.
+    threshold : float or None
+        None where there are no ties; then there are no tiers either.
+    tier : (n_items,) or None
+        Counted from 1.
     compared : (n_items,) bool
         Whether this user ever compared the item; everywhere true for the consensus. An item that
         was not compared stands where the consensus puts it.
+    habits : (n_items,)
+        By which factor each item changes the threshold of its pairs; 1 where items have no habits.
     """
 
     items: NDArray[Any]
     scores: Floats
-    threshold: float
-    tier: NDArray[np.intp]
+    threshold: float | None
+    tier: NDArray[np.intp] | None
     compared: NDArray[np.bool_]
+    habits: Floats
 
     @classmethod
     def of(
-        cls, items: NDArray[Any], scores: Floats, threshold: float, compared: NDArray[np.bool_]
+        cls,
+        items: NDArray[Any],
+        scores: Floats,
+        threshold: float | None,
+        compared: NDArray[np.bool_],
+        habits: Floats | None = None,
     ) -> Ranking:
         """Rank items by score.
 
@@ -50,19 +62,27 @@ class Ranking:
         >>> names, seen = np.array(["a", "b", "c"]), np.ones(3, dtype=bool)
         >>> Ranking.of(names, np.array([0.0, 2.0, 1.5]), 1.0, seen).tiers
         [['b', 'c'], ['a']]
+        >>> Ranking.of(names, np.array([0.0, 2.0, 1.5]), None, seen).tiers
+        [['b'], ['c'], ['a']]
         """
         order = np.argsort(-scores, kind="stable")
-        tier = np.empty(len(order), dtype=np.intp)
-        current, best = 0, np.inf
-        for place, score in enumerate(scores[order]):
-            if best - score > threshold:
-                current, best = current + 1, score
-            tier[place] = current
-        return cls(items[order], scores[order], threshold, tier, compared[order])
+        ranked, factors = scores[order], _factors(scores, habits)[order]
+        tier = None
+        if threshold is not None:
+            tier = np.empty(len(order), dtype=np.intp)
+            current = best = 0
+            for place, score in enumerate(ranked):
+                enough = threshold * factors[best] * factors[place]
+                if place == 0 or ranked[best] - score > enough:
+                    current, best = current + 1, place
+                tier[place] = current
+        return cls(items[order], ranked, threshold, tier, compared[order], factors)
 
     @property
     def tiers(self) -> list[list[Any]]:
-        """The items, tier by tier."""
+        """The items, tier by tier; each by itself where there are no tiers."""
+        if self.tier is None:
+            return [[item] for item in self.items.tolist()]
         ends = np.flatnonzero(np.diff(self.tier)) + 1
         return [part.tolist() for part in np.split(self.items, ends)]
 
@@ -82,24 +102,43 @@ class Ranking:
         return "\n".join(lines)
 
 
-def relation(scores: Floats, threshold: float, a: int, b: int) -> Relation:
-    """Say how item a stands to item b."""
+def relation(
+    scores: Floats, threshold: float | None, a: int, b: int, habits: Floats | None = None
+) -> Relation:
+    """Say how item a stands to item b; without a threshold, only equal scores are tied."""
     difference = scores[a] - scores[b]
-    if abs(difference) <= threshold:
+    factors = _factors(scores, habits)
+    if abs(difference) <= (threshold or 0.0) * factors[a] * factors[b]:
         return "tied"
     return "better" if difference > 0 else "worse"
 
 
-def as_good_as(scores: Floats, threshold: float, item: int) -> NDArray[np.intp]:
+def as_good_as(
+    scores: Floats, threshold: float | None, item: int, habits: Floats | None = None
+) -> NDArray[np.intp]:
     """Return the items that tie with one, nearest first."""
-    distance = np.abs(scores - scores[item])
+    distance, enough = np.abs(scores - scores[item]), _thresholds(scores, threshold, item, habits)
     near = np.argsort(distance, kind="stable")
-    tied = (distance[near] <= threshold) & (near != item)
+    tied = (distance[near] <= enough[near]) & (near != item)
     return np.asarray(near[tied])
 
 
-def better_than(scores: Floats, threshold: float, item: int) -> NDArray[np.intp]:
+def better_than(
+    scores: Floats, threshold: float | None, item: int, habits: Floats | None = None
+) -> NDArray[np.intp]:
     """Return the items that beat one, the slightest step up first."""
-    gain = scores - scores[item]
+    gain, enough = scores - scores[item], _thresholds(scores, threshold, item, habits)
     near = np.argsort(gain, kind="stable")
-    return np.asarray(near[gain[near] > threshold])
+    return np.asarray(near[gain[near] > enough[near]])
+
+
+def _factors(scores: Floats, habits: Floats | None) -> Floats:
+    return np.ones(len(scores)) if habits is None else np.asarray(habits)
+
+
+def _thresholds(
+    scores: Floats, threshold: float | None, item: int, habits: Floats | None
+) -> Floats:
+    """Return the threshold of every item beside one."""
+    factors = _factors(scores, habits)
+    return np.asarray((threshold or 0.0) * factors[item] * factors)

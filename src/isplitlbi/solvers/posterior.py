@@ -24,9 +24,13 @@ NUMBERS_AT_ONCE = 1 << 24  # of all matrices that are inverted together
 
 
 class Curvature(NamedTuple):
-    """The expected curvature of the loss at some parameters, edge by edge."""
+    """Slope and expected curvature of the loss at some parameters, edge by edge."""
 
     layout: Layout
+    margin: Floats
+    level: Floats  # the threshold, on whatever scale terms add up
+    by_margin: Floats
+    by_threshold: Floats
     mm: Floats
     mt: Floats
     tt: Floats
@@ -48,8 +52,8 @@ class Curvature(NamedTuple):
             apart = reference[item[edges.first]] - reference[item[edges.second]]
             margin = margin + apart * parameters.all_of(SHARPNESS)[edges.owner]
         found = terms.answering(link).vote_terms(margin, level, *layout.edges.counts)
-        bends = (np.broadcast_to(each, margin.shape) for each in found[3:])
-        return cls(layout, *bends, apart)
+        bends = (np.broadcast_to(each, margin.shape) for each in found[1:])
+        return cls(layout, margin, level, *bends, apart)
 
     def of_slots(self) -> Floats:
         """Return what that means for every slot by itself, where its unit is one."""

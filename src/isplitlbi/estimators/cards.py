@@ -1,0 +1,333 @@
+"""What a model says of single users, of features and of items, with intervals and in words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.stats import gamma
+
+from isplitlbi.data.comparisons import Comparisons
+from isplitlbi.data.features import Units
+from isplitlbi.data.layout import SHARPNESS, TASTE, THRESHOLD
+from isplitlbi.estimators.certainty import Certainty, OfUser
+from isplitlbi.model.decomposition import squares_by_term
+from isplitlbi.model.parameters import Consensus
+from isplitlbi.model.terms import Feature, Side
+from isplitlbi.typing import Floats
+
+__all__ = [
+    "FeatureEffect",
+    "Measured",
+    "UserCard",
+    "effect_of_features",
+    "feature_effects",
+    "habit_intervals",
+    "user_cards",
+]
+
+NORMAL = 1.959964  # the quantile of a normal distribution that 95 % intervals reach to
+ENDS = (0.025, 0.975)
+
+
+class Measured(NamedTuple):
+    """An estimate with its 95 % interval."""
+
+    value: float
+    low: float
+    high: float
+
+    @classmethod
+    def around(cls, value: float, variance: float) -> Measured:
+        """Return the interval of a normal distribution."""
+        reach = NORMAL * float(np.sqrt(max(variance, 0.0)))
+        return cls(value, value - reach, value + reach)
+
+    def excludes(self, value: float) -> bool:
+        """Say whether a value is outside the interval."""
+        return not self.low <= value <= self.high
+
+    def __str__(self) -> str:
+        """Show the estimate and, in brackets, between what it lies."""
+        return f"{self.value:.2f} ({self.low:.2f} to {self.high:.2f})"
+
+
+class FeatureEffect(NamedTuple):
+    """What a feature counts for in the consensus.
+
+    Attributes
+    ----------
+    name : str
+    unit : float
+        What one unit is, in the numbers that were given: their root mean square.
+    effect, low, high : float
+        What one unit more on the left adds to its margin, in logits, and a 95 % interval.
+    per_unit : float
+        The same for a difference of 1 in the numbers that were given.
+    """
+
+    name: str
+    unit: float
+    effect: float
+    low: float
+    high: float
+    per_unit: float
+
+
+def feature_effects(certainty: Certainty, units: Units) -> tuple[FeatureEffect, ...]:
+    """Return what every feature counts for in the consensus."""
+    effects = []
+    common, vector = certainty.seen.parameters.common, certainty.seen.parameters.vector
+    for name, unit in zip(units.names, units.scale, strict=True):
+        at = vector.place(name)
+        effect = common.trait(name) + float(certainty.shift[at])
+        reach = NORMAL * float(np.sqrt(certainty.consensus[at, at]))
+        effects.append(
+            FeatureEffect(
+                name, float(unit), effect, effect - reach, effect + reach, effect / float(unit)
+            )
+        )
+    return tuple(effects)
+
+
+def effect_of_features(votes: Comparisons, own: Consensus) -> Floats:
+    """Return what the features of items, as they were shown, add to their scores.
+
+    Only differences of two sides are known. Every item gets the number by which, together with
+    those of the others, these differences are met best.
+    """
+    added = np.zeros(votes.n_items)
+    if votes.features is None:
+        return added
+    effects = [
+        own.trait(name) if name in own.vector.traits else 0.0 for name in votes.features.names
+    ]
+    difference = votes.features.values @ np.array(effects)
+    weight = np.ones(len(votes)) if votes.weight is None else votes.weight
+    left, right = votes.left, votes.right
+    n_items = votes.n_items
+    total = np.bincount(left, weight * difference, n_items)
+    total = total - np.bincount(right, weight * difference, n_items)
+    together = np.zeros((n_items, n_items))
+    np.add.at(together, (left, left), weight)
+    np.add.at(together, (right, right), weight)
+    np.add.at(together, (left, right), -weight)
+    np.add.at(together, (right, left), -weight)
+    return np.asarray(np.linalg.lstsq(together, total)[0])
+
+
+def habit_intervals(certainty: Certainty) -> tuple[Floats, Floats]:
+    """Return between what the tie habits of items lie, as factors, in relation to all of them."""
+    parameters = certainty.seen.parameters
+    where, n_items = parameters.vector.habits, parameters.n_items
+    if not parameters.vector.has_habits:
+        return np.ones(n_items), np.ones(n_items)
+    around = np.eye(n_items) - 1.0 / n_items
+    variance = np.diag(around @ certainty.consensus[where, where] @ around)
+    factor, reach = parameters.common.habits, np.exp(NORMAL * np.sqrt(variance))
+    return factor / reach, factor * reach
+
+
+# --- users -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class UserCard:
+    """In which ways one user differs from the group, each with a 95 % interval.
+
+    Attributes
+    ----------
+    user
+        The id.
+    n_votes : int
+    slope : Measured or None
+        How sharply the user tells items apart that the group tells apart: 1 is like everybody, 0 is
+        careless, below 0 the other way round. None where the model has no sharpness.
+    side : Measured or None
+        What the user adds to the margin of the left item, in logits, the common side included.
+    tie_factor : Measured or None
+        The user's tie threshold over that of the group.
+    features : mapping
+        What a unit of each feature counts for, the consensus included.
+    taste : float
+        By how much the user's own taste moves the margin of a vote: a root mean square, in logits.
+    taste_range : (float, float)
+        Its interval.
+    shares : mapping
+        The share that each term has in how the user differs from the consensus.
+    words : list of str
+        All of it in sentences.
+    """
+
+    user: Any
+    n_votes: int
+    slope: Measured | None
+    side: Measured | None
+    tie_factor: Measured | None
+    features: Mapping[str, Measured]
+    taste: float
+    taste_range: tuple[float, float]
+    shares: Mapping[str, float]
+    words: list[str]
+
+    def __str__(self) -> str:
+        """Show the sentences, one per line."""
+        return "\n".join([f"{self.user}, {self.n_votes:,} votes", *self.words])
+
+
+def user_cards(
+    votes: Comparisons, certainty: Certainty, which: Sequence[int]
+) -> tuple[UserCard, ...]:
+    """Write the cards of some users."""
+    terms = certainty.seen.parameters.terms
+    squares, names = squares_by_term(votes, certainty.seen.parameters), votes.users.tolist()
+    return tuple(
+        _card(
+            names[user],
+            int(votes.votes_per_user[user]),
+            _Measures(certainty, user, certainty.of_user(user)),
+            dict(zip(terms.names, squares[user].tolist(), strict=True)),
+        )
+        for user in which
+    )
+
+
+def _card(user: Any, n_votes: int, of_user: _Measures, squares: dict[str, float]) -> UserCard:
+    names = of_user.terms.names
+    total = sum(squares.values())
+    shares = {name: square / total if total > 0.0 else 0.0 for name, square in squares.items()}
+    slope = of_user.trait(SHARPNESS, 1.0) if SHARPNESS in names else None
+    side = of_user.trait(Side.name) if Side.name in names else None
+    features = {
+        term.name: of_user.trait(term.name)
+        for term in of_user.terms.all
+        if isinstance(term, Feature)
+    }
+    tie_factor = of_user.tie_factor() if of_user.terms.has_ties else None
+    taste, *taste_range = of_user.taste()
+    words = _sentences(slope, side, of_user.common_side, tie_factor, features)
+    if taste_range[1] > 0.0:
+        found = Measured(taste, taste_range[0], taste_range[1])
+        words.append(f"Own taste moves the margin of a vote by {found} logits.")
+    if total > 0.0:
+        most = max(shares, key=lambda name: shares[name])
+        words.append(f"Differs from the group mostly in {most} ({100 * shares[most]:.0f} %).")
+    low, high = taste_range
+    return UserCard(
+        user, n_votes, slope, side, tie_factor, features, taste, (low, high), shares, words
+    )
+
+
+class _Measures(NamedTuple):
+    """Estimates of one user, with how sure they are."""
+
+    certainty: Certainty
+    user: int
+    found: OfUser
+
+    @property
+    def terms(self) -> Any:
+        return self.certainty.seen.parameters.terms
+
+    @property
+    def common_side(self) -> float:
+        """What the group adds to the margin of the left item."""
+        common = self.certainty.seen.parameters.common
+        return common.trait(Side.name) if Side.name in common.vector.traits else 0.0
+
+    def trait(self, name: str, more: float = 0.0) -> Measured:
+        """Return what the user has of a trait."""
+        parameters = self.certainty.seen.parameters
+        value = more + float(self._own(name) + parameters.consensus[parameters.vector.place(name)])
+        return Measured.around(value, self.certainty.variance_of(name, self.found))
+
+    def tie_factor(self) -> Measured:
+        """Return the user's threshold over that of the consensus."""
+        parameters = self.certainty.seen.parameters
+        variance, own = self.certainty.variance_of(THRESHOLD, self.found), self._own(THRESHOLD)
+        if self.terms.ties == "log":
+            return Measured(*np.exp(Measured.around(own, variance)).tolist())
+        common = parameters.common.threshold
+        value, low, high = Measured.around((common + own) / common, variance / common**2)
+        return Measured(value, max(low, 0.0), max(high, 0.0))
+
+    def taste(self) -> Measured:
+        """Return by how much taste moves margins: the root of the mean square over the votes.
+
+        Of a normal taste, that mean has about a gamma distribution.
+        """
+        layout, found = self.certainty.seen.curvature.layout, self.found
+        begin = layout.slots.start[self.user]
+        mine = slice(*layout.edges.start[self.user : self.user + 2])
+        first, second = layout.edges.first[mine] - begin, layout.edges.second[mine] - begin
+        n_votes = np.sum([each[mine] for each in layout.edges.counts], axis=0)
+        items = slice(0, int(np.sum(found.place[: len(found.units)] < layout.vector.n_items)))
+        moves = np.zeros((len(first), items.stop))
+        row, units = np.arange(len(first)), found.units[items]
+        moves[row, first], moves[row, second] = units[first], -units[second]
+        deviation = self.certainty.seen.parameters.deviation[begin : begin + items.stop]
+        square = moves.T @ (n_votes[:, None] * moves) / max(float(n_votes.sum()), 1e-300)
+        spread = square @ found.inverse[items, items]
+        mean = float(deviation @ square @ deviation + np.trace(spread))
+        if mean <= 0.0:
+            return Measured(0.0, 0.0, 0.0)
+        variance = 4.0 * deviation @ spread @ square @ deviation + 2.0 * np.sum(spread * spread.T)
+        shape = mean**2 / float(variance)
+        low, high = (float(np.sqrt(mean / shape * gamma.ppf(end, shape))) for end in ENDS)
+        return Measured(float(np.sqrt(mean)), low, high)
+
+    def _own(self, name: str) -> float:
+        """Return what the user adds to the consensus."""
+        seen = self.certainty.seen
+        at = int(np.flatnonzero(self.found.place == seen.parameters.vector.place(name))[0])
+        begin = seen.curvature.layout.slots.start[self.user]
+        return float(self.found.units[at] * seen.parameters.deviation[begin + at])
+
+
+# --- in words --------------------------------------------------------------------------------
+
+
+def _sentences(
+    slope: Measured | None,
+    side: Measured | None,
+    common_side: float,
+    tie_factor: Measured | None,
+    features: Mapping[str, Measured],
+) -> list[str]:
+    words = []
+    if slope is not None:
+        words.append(f"{_of_slope(slope)}: slope {slope}.")
+    if side is not None:
+        words.append(f"{_of_side(side, common_side)}: {side} logits.")
+    if tie_factor is not None:
+        words.append(f"{_of_ties(tie_factor)}: factor {tie_factor}.")
+    for name, effect in features.items():
+        words.append(f"One unit of {name} counts for {effect} logits.")
+    return words
+
+
+def _of_slope(slope: Measured) -> str:
+    if slope.high < 0.0:
+        return "Votes against the order of the group"
+    if not slope.excludes(1.0):
+        return "Tells items apart about as sharply as the group"
+    if slope.low > 1.0:
+        return "Tells items apart more sharply than the group"
+    if not slope.excludes(0.0):
+        return "Hardly follows the order of the group"
+    return "Tells items apart less sharply than the group"
+
+
+def _of_side(side: Measured, common_side: float) -> str:
+    if not side.excludes(0.0):
+        return "Leans to no side for certain"
+    where = "left" if side.value > 0.0 else "right"
+    return f"Leans to the {where}{'' if side.excludes(common_side) else ', as the group does'}"
+
+
+def _of_ties(factor: Measured) -> str:
+    if not factor.excludes(1.0):
+        return "Declares ties about as readily as the group"
+    return f"Declares ties {'more' if factor.value > 1.0 else 'less'} readily than the group"
