@@ -40,7 +40,7 @@ def people_of(model: ScoreEstimator) -> dict[str, Any] | None:
     if model.threshold_ is None:
         sentences.append(NO_TIES)
     return {
-        "sentence": _capital(spread_in_words(spreads)) if spreads else "How people differ",
+        "sentence": _capital(spread_in_words(spreads)) if spreads else "",
         "more": " ".join(f"{_capital(each)}." for each in sentences),
         "spreads": [
             {

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["Strip", "strip_of"]
 
 WIDTH, HEIGHT, BELOW, MARGIN = 480, 72, 22, 16
+EDGE = 14  # half of the width of a number
 RADII = (4.5, 3.5, 2.6, 1.9)  # of dots; where the smallest do not fit, there are bars
 MOST_DOTS = 600
 N_BARS = 80
@@ -46,6 +47,8 @@ def strip_of(strip: Strip, label: str) -> Markup:
     )
     for value, text in _factor_ticks(low, high) if strip.is_factor else _ticks(low, high):
         (x,) = _place(np.array([value]), low, high)
+        if not EDGE <= x <= WIDTH - EDGE:  # it would be cut
+            continue
         parts.append(
             Markup('<text x="{:.1f}" y="{}">{}</text>').format(x, HEIGHT + BELOW - 6, text)
         )
@@ -131,8 +134,6 @@ def _factor_ticks(low: float, high: float) -> list[tuple[float, str]]:
     >>> [text for _, text in _factor_ticks(-1.2, 1.2)]
     ['x0.5', 'x1', 'x2']
     """
-    found = [(float(k), f"x{2.0**k:g}") for k in range(math.ceil(low), math.floor(high) + 1)]
-    if len(found) > 1:
-        return found
-    halves = [k / 4 for k in range(math.ceil(4 * low), math.floor(4 * high) + 1)]
-    return [(k, f"x{2.0**k:.2g}") for k in halves]
+    step = 1.0 if high - low >= 2.0 else 0.25
+    powers = [step * k for k in range(math.ceil(low / step), math.floor(high / step) + 1)]
+    return [(power, f"x{2.0**power:.{1 if power < -3 else 2}g}") for power in powers]
