@@ -10,7 +10,7 @@ import typer
 from isplitlbi.cli.options import gathers
 from isplitlbi.errors import InvalidSetting
 
-__all__ = ["ModelSettings", "refuse_unknown_scales", "takes_settings"]
+__all__ = ["ModelSettings", "refuse_unknown_scales", "takes_settings", "takes_terms"]
 
 ModelSettings = dict[str, Any]  # of `ISplitLBI`, those that were given
 
@@ -34,7 +34,8 @@ TiesOf = Annotated[
 SidesOf = Annotated[
     str,
     typer.Option(
-        "--sides", help="known, or unknown where left and right mean nothing, such as after a shuffle."
+        "--sides",
+        help="known, or unknown where left and right mean nothing, such as after a shuffle.",
     ),
 ]
 Nu = Annotated[
@@ -64,6 +65,17 @@ Scales = Annotated[
 ]
 
 
+def _chosen_terms(
+    terms: TermNames = "all", ties: TiesOf = "auto", sides: SidesOf = "known"
+) -> ModelSettings:
+    given: ModelSettings = {"terms": _names(terms), "ties": ties, "sides": sides}
+    _refuse_others("--ties", ties, TIES)
+    _refuse_others("--sides", sides, SIDES)
+    if given["terms"] == "paper" and ties == "none":
+        raise InvalidSetting("--ties none: the model of --terms paper always has a threshold.")
+    return given
+
+
 def _settings(
     terms: TermNames = "all",
     ties: TiesOf = "auto",
@@ -72,29 +84,26 @@ def _settings(
     kappa: Kappa = None,
     scale: Scales = None,
 ) -> ModelSettings:
-    names, is_paper = _terms(terms), terms.strip() == "paper"
-    _refuse_others("--ties", ties, TIES)
-    _refuse_others("--sides", sides, SIDES)
-    for flag, values in (("--nu", nu), ("--kappa", kappa)):
+    given = _chosen_terms(terms, ties, sides)
+    for name, values in (("nu", nu), ("kappa", kappa)):
         for value in values or ():
             if not (math.isfinite(value) and value > 0):
-                raise InvalidSetting(f"{flag} {value:g}: it must be positive and finite.")
-        if len(values or ()) > 1 and not is_paper:
-            raise InvalidSetting(f"{flag} is given more than once: only --terms paper compares several.")
-    if is_paper and ties == "none":
-        raise InvalidSetting("--ties none: the model of --terms paper always has a threshold.")
-    if is_paper and scale:
-        raise InvalidSetting("--scale: the model of --terms paper has no scales.")
-    given: ModelSettings = {"terms": names, "ties": ties, "sides": sides}
-    for name, values in (("nu", nu), ("kappa", kappa)):
+                raise InvalidSetting(f"--{name} {value:g}: it must be positive and finite.")
+        if len(values or ()) > 1 and given["terms"] != "paper":
+            raise InvalidSetting(
+                f"--{name} is given more than once: only --terms paper compares several."
+            )
         if values:
             given[name] = values[0] if len(values) == 1 else values
     if scale:
+        if given["terms"] == "paper":
+            raise InvalidSetting("--scale: the model of --terms paper has no scales.")
         given["scales"] = _scales(scale)
     return given
 
 
 takes_settings = gathers("settings", _settings)
+takes_terms = gathers("settings", _chosen_terms)
 
 
 def refuse_unknown_scales(settings: ModelSettings, features: list[str] | None = None) -> None:
@@ -114,7 +123,7 @@ def _refuse_others(flag: str, value: str, known: tuple[str, ...]) -> None:
         raise InvalidSetting(f"{flag} {value!r} is not one of {', '.join(known)}.")
 
 
-def _terms(text: str) -> str | list[str]:
+def _names(text: str) -> str | list[str]:
     """Return all, paper, or the names that commas separate."""
     from isplitlbi.model.terms import NAMES
 

@@ -20,7 +20,7 @@ from isplitlbi.cli.options import (
     reads_votes,
     refuse_existing_file,
 )
-from isplitlbi.cli.settings import ModelSettings, refuse_unknown_scales, takes_settings
+from isplitlbi.cli.settings import ModelSettings, refuse_unknown_scales, takes_settings, takes_terms
 from isplitlbi.errors import InvalidSetting
 from isplitlbi.output.summary import print_fit
 from isplitlbi.output.terminal import (
@@ -208,8 +208,10 @@ WithReliability = Annotated[
 
 
 @reads_votes
+@takes_terms
 def evaluate(
     votes: VotesToRead,
+    settings: ModelSettings,
     methods: Methods = None,
     repeats: Repeats = 20,
     test_share: TestShare = 0.2,
@@ -237,7 +239,7 @@ def evaluate(
         found = run(
             reading.votes, asked, repeats=repeats, test_share=test_share, min_votes=min_votes,
             rule=rule, scoring=scoring, seed=seed, n_jobs=threads,  # type: ignore[arg-type]
-            progress=progress,
+            progress=progress, **settings,
         )  # fmt: skip
     if format is Format.json:
         print_json(found.as_dict())

@@ -59,7 +59,7 @@ def strip_of(strip: Strip, label: str) -> Markup:
 def _on_scale(strip: Strip, values: Any) -> Floats:
     if not strip.is_factor:
         return np.asarray(values, dtype=np.float64)
-    return np.log2(np.clip(values, 1.0 / LARGEST_FACTOR, LARGEST_FACTOR))
+    return np.asarray(np.log2(np.clip(values, 1.0 / LARGEST_FACTOR, LARGEST_FACTOR)))
 
 
 def _positions(strip: Strip) -> tuple[Floats, float, float]:
