@@ -21,12 +21,14 @@ def test_nothing_but_ties_is_serious_and_ends_the_matter():
     assert not silent & set(codes(diagnosis))
 
 
-def test_no_ties_at_all_is_a_warning():
-    votes = healthy()
-    votes = with_outcomes(votes, np.where(votes.outcome == 0, 1, votes.outcome))
+def test_no_ties_at_all_is_called_a_forced_choice():
+    votes = healthy(threshold=None)
     finding = found(votes, "no-ties")
-    assert finding.severity == Severity.WARNING
-    assert "threshold" in finding.sentence
+    assert finding.severity == Severity.NOTE
+    assert "forced choices" in finding.sentence
+    assert "no tie threshold" in finding.sentence
+    assert not check(votes).is_serious
+    assert check(votes).summary["tie_share"] == 0.0
 
 
 def test_a_study_that_leans_to_one_side_is_told_and_an_even_one_is_not():
@@ -66,6 +68,14 @@ def test_a_file_that_lists_the_winner_first_is_no_bias():
     assert not {"position-bias", "one-sided-users", "one-answer-users"} & set(reported)
     mirrored = found(rebuilt(turned, swapped=True), "winner-first")
     assert mirrored.details["side"] == "right"
+    assert mirrored.severity == Severity.WARNING
+    assert "sides unknown" in mirrored.sentence
+
+
+def test_a_forced_choice_leans_to_one_side_like_any_other():
+    assert "position-bias" not in codes(check(healthy(n_users=60, threshold=None)))
+    leaning = healthy(n_users=60, threshold=None, side=(0.8, 0.0))
+    assert found(leaning, "position-bias").details["left_share"] > 0.55
 
 
 def once_per_pair():
@@ -106,3 +116,21 @@ def test_rows_of_different_groups_or_weights_are_no_copies():
     weighted = Comparisons.from_arrays(*row, weight=[0.5, 0.75, 1.0])
     assert found(grouped, "repeats").details["copies"] == 0
     assert found(weighted, "repeats").details["copies"] == 0
+
+
+def test_votes_that_differ_in_a_feature_are_not_the_same_vote_twice():
+    row = [["ann"] * 4 + ["bob"], ["a"] * 4 + ["b"], ["b"] * 4 + ["c"], [1, 1, 1, -1, 0]]
+    plain = Comparisons.from_arrays(*row)
+    assert found(plain, "repeats").details == {"repeats": 3, "copies": 2, "differing": 1}
+    votes = Comparisons.from_arrays(*row, features={"length": [1.0, 2.0, 1.0, 2.0, 0.5]})
+    assert found(votes, "repeats").details == {"repeats": 2, "copies": 1, "differing": 1}
+    apart = Comparisons.from_arrays(*row, features={"length": [1.0, 2.0, 3.0, 4.0, 0.5]})
+    assert "repeats" not in codes(check(apart))
+
+
+def test_a_feature_is_the_same_whichever_side_has_more_of_it():
+    row = [["ann", "ann"], ["a", "b"], ["b", "a"], [1, -1]]
+    votes = Comparisons.from_arrays(*row, features={"length": [1.0, -1.0]})
+    assert found(votes, "repeats").details == {"repeats": 1, "copies": 0, "differing": 0}
+    other = Comparisons.from_arrays(*row, features={"length": [1.0, 1.0]})
+    assert "repeats" not in codes(check(other))

@@ -24,8 +24,10 @@ from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.errors import InvalidSetting
 from isplitlbi.model.links import Link
 from isplitlbi.model.parameters import Consensus
+from isplitlbi.model.terms import Side
 from isplitlbi.runtime.base import Runtime
 from isplitlbi.runtime.local import Local
+from isplitlbi.solvers.common import common_terms, restated
 from isplitlbi.typing import Floats, Mask, Places
 
 __all__ = [
@@ -53,7 +55,9 @@ class Abnormality:
     fdr : float
         The false discovery rate at which users were flagged.
     consensus : Consensus
-        What users were compared with: the scores and the threshold of those who agree.
+        What users were compared with: the scores and the threshold of those who agree, and the
+        side, the effects of features and the tie habits of items, as far as the model has these.
+        There is no threshold where no vote is a tie.
     p_value, q_value : (n_users,)
         Of "votes like the consensus"; nan for users without votes.
     flagged : (n_users,) bool
@@ -65,8 +69,9 @@ class Abnormality:
     quality : (n_users,)
         Carefulness from 0 to 1: whether votes depend on the items, whatever the taste.
     slope, side, threshold : (n_users,)
-        What the explanation rests on: the user's slope on the consensus margin, preference for the
-        left side in logits, and tie threshold; those of the consensus where they explain nothing.
+        What the explanation rests on: the user's slope on the consensus scores, preference for the
+        left side in logits, and tie threshold (0 without ties); those of the consensus where they
+        explain nothing.
     """
 
     fdr: float
@@ -100,6 +105,7 @@ def find_abnormal(
     fdr: float = 0.05,
     seed: int = 0,
     delta: float = 1e-3,
+    has_sides: bool = True,
     runtime: Runtime | None = None,
     progress: Callable[[float], None] | None = None,
 ) -> Abnormality:
@@ -110,13 +116,17 @@ def find_abnormal(
     votes, link
         The votes, and the link of the model.
     consensus
-        A first consensus, such as the path's, which abnormal users do not pull much.
+        A first consensus, such as the path's, which abnormal users do not pull much. Users are
+        compared with one of the same terms.
     fdr
         Expected share of users flagged wrongly among those flagged.
     seed
         Seed of the draws; every user has draws of their own.
     delta
         Smallest tie threshold.
+    has_sides
+        Whether left and right mean something. A model of other terms than the paper's that has no
+        common side says that they do not.
     runtime
         Where the work is done; the result does not depend on it. Where these are some of the users
         only, the others are taken into account, and told of where they are; `joined` puts all of
@@ -125,7 +135,10 @@ def find_abnormal(
         Called now and then with the share of the work done.
     """
     check_fdr(fdr)
-    answers, runtime = Answers.of(votes), runtime or Local(votes)
+    runtime, terms = runtime or Local(votes), consensus.terms
+    has_sides &= terms.ties == "bounded" or Side.name in terms.names
+    terms = common_terms(terms, has_ties=runtime.any(bool(np.any(votes.outcome == 0))))
+    consensus, answers = restated(consensus, terms), Answers.of(votes, terms, has_sides=has_sides)
     inputs = Inputs(votes, answers, link, consensus, delta, seed, runtime)
     # The matrices are small: threads of the linear algebra would only wait for each other.
     with threadpool_limits(1, user_api="blas"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
@@ -9,21 +10,25 @@ import numpy as np
 
 from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.data.layout import Sees, tally
+from isplitlbi.model.answering import log_probabilities
 from isplitlbi.model.links import Link
 from isplitlbi.model.parameters import Consensus
+from isplitlbi.model.terms import PAPER, Feature, Side, Terms
 from isplitlbi.runtime.base import Runtime
 from isplitlbi.typing import Floats, Indices, Mask, Places
 
 __all__ = ["Answers", "Expectation", "Inputs", "TellingVote", "find_telling_votes"]
 
 ONE_OF_EACH = np.eye(3)
+LEAST = np.finfo(np.float64).smallest_subnormal  # of a probability of which a logarithm is taken
 
 
 class Answers(NamedTuple):
     """The votes of every user, counted by question, user after user.
 
-    A question is a pair of items as it was shown to one user, since the side matters here, with the
-    weight that the vote has. Counts are whole numbers of votes: a draw needs these.
+    A question is a pair of items as it was shown to one user (where sides mean something; else the
+    lower one is first), with the weight that the vote has, and its features where the terms know of
+    them. Counts are whole numbers of votes: a draw needs these.
     """
 
     start: Places  # (n_users + 1,) a user's questions are start[u]:start[u + 1]
@@ -33,15 +38,27 @@ class Answers(NamedTuple):
     weight: Floats  # of one vote
     counts: Places  # (n_questions, 3) votes for left, tie, right
     n_votes: Places  # the sum of these
+    columns: Mapping[str, Floats]  # what else may count in a margin: the side, features, by name
 
     @classmethod
-    def of(cls, votes: Comparisons) -> Self:
+    def of(cls, votes: Comparisons, terms: Terms = PAPER, *, has_sides: bool = True) -> Self:
         """Count votes; their order does not matter."""
-        found = tally(votes, by_user=True, by_weight=True, sees=Sees.SIDE)
+        features = [term for term in terms.all if isinstance(term, Feature)]
+        found = tally(
+            votes, by_user=True, by_weight=True, by_features=bool(features),
+            sees=Sees.SIDE if has_sides else Sees.PAIR,
+        )  # fmt: skip
         start = np.searchsorted(found.user, np.arange(votes.n_users + 1))
-        weight = np.ones(len(found.user)) if found.weight is None else found.weight
+        ones = np.ones(len(found.user))
+        weight = ones if found.weight is None else found.weight
         counts = np.stack(found.counts, axis=1).astype(np.int64)
-        return cls(start, found.user, found.first, found.second, weight, counts, counts.sum(axis=1))
+        columns = {Side.name: ones} if has_sides else {}
+        if found.features is not None:
+            columns |= {term.name: found.features[term.place] for term in features}
+        return cls(
+            start, found.user, found.first, found.second, weight, counts, counts.sum(axis=1),
+            columns,
+        )  # fmt: skip
 
     @property
     def n_users(self) -> int:
@@ -62,10 +79,34 @@ class Answers(NamedTuple):
         """Return the place of one user's questions."""
         return slice(*self.start[user : user + 2])
 
-    def margin(self, consensus: Consensus) -> Floats:
-        """Return by how much the consensus prefers the left item."""
+    @property
+    def has_sides(self) -> bool:
+        """Whether left and right mean something."""
+        return Side.name in self.columns
+
+    def apart(self, consensus: Consensus) -> Floats:
+        """Return how far apart the scores of the two items are."""
         scores = consensus.scores
         return np.asarray(scores[self.left] - scores[self.right])
+
+    def beside(self, consensus: Consensus, but: str = "") -> Floats | float:
+        """Return what counts in the margin besides the scores, all but one."""
+        known = set(consensus.vector.traits) - {but}
+        counts = (
+            consensus.trait(name) * self.columns[name] for name in self.columns if name in known
+        )
+        return sum(counts, start=0.0)
+
+    def margin(self, consensus: Consensus) -> Floats:
+        """Return by how much the consensus prefers the left item."""
+        return np.asarray(self.apart(consensus) + self.beside(consensus))
+
+    def habit(self, consensus: Consensus) -> Floats | float:
+        """Return by which factor the habits of the items change the threshold of every question."""
+        if not consensus.vector.has_habits:
+            return 1.0
+        habits = consensus.habits
+        return np.asarray(habits[self.left] * habits[self.right])
 
     def sum_by_user(self, values: Floats | Places) -> Floats:
         """Add up numbers per question."""
@@ -81,21 +122,38 @@ class Expectation(NamedTuple):
     """What a consensus expects of every question; outcomes in the order left, tie, right."""
 
     margin: Floats
+    apart: Floats  # what the scores are of it
     probability: Floats  # (n_questions, 3)
     by_margin: Floats  # (n_questions, 3) slope of an outcome's log-probability in the margin
-    by_threshold: Floats  # (n_questions, 3) and in the threshold
+    by_threshold: Floats  # (n_questions, 3) and in the threshold, or in its logarithm
+    has_ties: bool
 
     @classmethod
     def of(cls, answers: Answers, consensus: Consensus, link: Link) -> Self:
         """Find out how a consensus would answer."""
-        margin, threshold = answers.margin(consensus), consensus.threshold
-        probability = np.exp(link.log_probabilities(margin, threshold))
+        margin, threshold = (
+            answers.margin(consensus),
+            consensus.threshold * answers.habit(consensus),
+        )
+        terms = consensus.terms
+        has_ties = terms.has_ties
+        probability = np.exp(log_probabilities(link, margin, threshold, has_ties=has_ties))
+        # Without ties all slopes in the threshold are zero, and nothing is looked for there.
+        level = threshold if terms.ties == "bounded" else np.log(np.maximum(threshold, LEAST))
         slopes = [
-            -np.asarray(slope)
+            -np.asarray(np.broadcast_to(slope, margin.shape))
             for outcome in ONE_OF_EACH
-            for slope in link.vote_terms(margin, threshold, *outcome)[1:3]
+            for slope in terms.answering(link).vote_terms(margin, level, *outcome)[1:3]
         ]
-        return cls(margin, probability, np.stack(slopes[::2], 1), np.stack(slopes[1::2], 1))
+        return cls(
+            margin, answers.apart(consensus), probability, np.stack(slopes[::2], 1),
+            np.stack(slopes[1::2], 1), has_ties,
+        )  # fmt: skip
+
+    @property
+    def log_probability(self) -> Floats:
+        """The logarithms, which are finite for what cannot happen, too."""
+        return np.asarray(np.log(np.maximum(self.probability, LEAST)))
 
 
 @dataclass(frozen=True)
@@ -156,8 +214,8 @@ def find_telling_votes(
     votes: Comparisons, link: Link, consensus: Consensus, most: int = 10
 ) -> TellingVotes:
     """Return the votes of every user that the consensus least expected, the least likely first."""
-    answers = Answers.of(votes)
-    chance = np.exp(link.log_probabilities(answers.margin(consensus), consensus.threshold))
+    answers = Answers.of(votes, consensus.terms)
+    chance = Expectation.of(answers, consensus, link).probability
     question, said = np.nonzero(answers.counts)
     order = np.lexsort((chance[question, said], answers.user[question]))
     user = answers.user[question[order]]

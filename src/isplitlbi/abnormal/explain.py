@@ -14,11 +14,13 @@ import numpy as np
 from isplitlbi.abnormal.expectation import Answers, Expectation, Inputs
 from isplitlbi.abnormal.kinds import KINDS, Evidence, Figures
 from isplitlbi.data.comparisons import Comparisons
+from isplitlbi.data.layout import Shown
 from isplitlbi.data.splits import held_out_parts
-from isplitlbi.model.links import Link
+from isplitlbi.model.answering import log_probabilities
 from isplitlbi.model.metrics import most_probable
-from isplitlbi.model.parameters import Parameters
-from isplitlbi.solvers.likelihood import Numbers, fit_before_entries, fit_numbers
+from isplitlbi.model.terms import Side, Terms
+from isplitlbi.solvers.common import Numbers, fit_numbers
+from isplitlbi.solvers.likelihood import fit_before_entries
 from isplitlbi.solvers.settings import Dynamics
 from isplitlbi.typing import Floats, Mask, Places
 
@@ -30,6 +32,8 @@ PRIOR_VARIANCE = 25.0
 # Scores of one's own are those of the model before anybody leaves it, with deviations of this
 # variance, fitted without the votes that they are to predict.
 OWN_VARIANCE, OWN_ACCURACY, N_FOLDS = 3.0, 1e-2, 5
+# How large a unit of the threshold's logarithm is then: its variance is one.
+LOG_THRESHOLD_UNIT = OWN_VARIANCE**-0.5
 
 # Every way of explaining votes that some kind knows, the cheapest first.
 EXPLANATIONS = sorted(
@@ -53,7 +57,7 @@ class Explained(NamedTuple):
 def explain(inputs: Inputs, expected: Expectation, asked: Mask) -> Explained:
     """Explain the votes of the users asked about."""
     answers, n_users = inputs.answers, inputs.votes.n_users
-    common = answers.log_likelihood(np.log(expected.probability))
+    common = answers.log_likelihood(expected.log_probability)
     few = _by_few_numbers(inputs, expected, asked)
     taste = _Taste.of(inputs, asked)
     explained, n_votes = common.copy(), np.maximum(inputs.votes.votes_per_user, 1)
@@ -86,10 +90,11 @@ class _FewNumbers(NamedTuple):
 
 
 def _by_few_numbers(inputs: Inputs, expected: Expectation, asked: Mask) -> _FewNumbers:
-    answers, threshold = inputs.answers, inputs.consensus.threshold
-    n_users = answers.n_users
+    answers, consensus = inputs.answers, inputs.consensus
+    n_users, threshold = answers.n_users, consensus.threshold
     best, seen = np.full((2, n_users), -np.inf)
-    numbers, names = np.tile([1.0, 0.0, threshold], (n_users, 1)), [""] * n_users
+    side = consensus.trait(Side.name) if Side.name in consensus.vector.traits else 0.0
+    numbers, names = np.tile([1.0, side, threshold], (n_users, 1)), [""] * n_users
     found = _FewNumbers(best, seen, numbers, names)
     if not asked.any():
         return found
@@ -98,12 +103,15 @@ def _by_few_numbers(inputs: Inputs, expected: Expectation, asked: Mask) -> _FewN
     cost = 0.5 * np.log(np.maximum(answers.sum_by_user(answers.n_votes), 1.0))
     to_one_side = _share_to_one_side(answers)
     for explanation in EXPLANATIONS:
+        here = explanation.where(has_ties=expected.has_ties, has_sides=answers.has_sides)
+        if here is None:
+            continue
         fitted = fit_numbers(
-            theirs, inputs.link, inputs.consensus, explanation.free, slope=explanation.slope,
-            variance=PRIOR_VARIANCE, delta=inputs.delta, runtime=inputs.runtime,
+            theirs, inputs.link, consensus, here.free, slope=here.slope, variance=PRIOR_VARIANCE,
+            delta=inputs.delta, runtime=inputs.runtime,
         )  # fmt: skip
-        likelihood = _log_likelihood(inputs, expected, asked, fitted)
-        value = likelihood - explanation.cost * cost
+        likelihood = _log_likelihood(inputs, asked, fitted, by_items=here.slope != 0.0)
+        value = likelihood - here.cost * cost
         evidence = Evidence(*fitted, threshold, to_one_side)
         for name, kind in KINDS.items():
             if explanation not in kind.explanations:
@@ -116,12 +124,18 @@ def _by_few_numbers(inputs: Inputs, expected: Expectation, asked: Mask) -> _FewN
     return found
 
 
-def _log_likelihood(inputs: Inputs, expected: Expectation, asked: Mask, numbers: Numbers) -> Floats:
+def _log_likelihood(inputs: Inputs, asked: Mask, numbers: Numbers, *, by_items: bool) -> Floats:
     """Return the log-likelihood of the votes of the users asked about, by their numbers."""
-    answers, mine = inputs.answers, asked[inputs.answers.user]
+    answers, consensus, mine = inputs.answers, inputs.consensus, asked[inputs.answers.user]
     user = answers.user[mine]
     slope, side, threshold = (number[user] for number in numbers)
-    log_probability = inputs.link.log_probabilities(slope * expected.margin[mine] + side, threshold)
+    margin = slope * answers.apart(consensus)[mine] + side
+    if by_items:
+        everywhere = np.ones(len(mine))
+        margin += (answers.beside(consensus, but=Side.name) * everywhere)[mine]
+        threshold = threshold * (answers.habit(consensus) * everywhere)[mine]
+    has_ties = consensus.terms.has_ties
+    log_probability = log_probabilities(inputs.link, margin, threshold, has_ties=has_ties)
     said = np.sum(answers.weighted[mine] * log_probability, axis=1)
     return np.bincount(user, said, answers.n_users).astype(np.float64, copy=False)
 
@@ -144,20 +158,25 @@ class _Taste(NamedTuple):
 
     @classmethod
     def of(cls, inputs: Inputs, asked: Mask) -> _Taste:
-        votes, link, runtime = inputs.votes, inputs.link, inputs.runtime
+        votes, link, runtime, nobody = inputs.votes, inputs.link, inputs.runtime, inputs.consensus
         likelihood, own_right, consensus_right = np.zeros((3, votes.n_users))
         if not runtime.any(bool(asked.any())):
             return cls(np.full(votes.n_users, -np.inf), own_right, consensus_right)
-        nobody = Parameters.of_consensus(votes, inputs.consensus)
+        terms = _with_own_scores(nobody.terms)
         dynamics = Dynamics(OWN_VARIANCE, 1.0, inputs.delta)
         n_folds = min(N_FOLDS, runtime.n_votes)
         parts = held_out_parts(votes, n_folds, runtime.numbers(inputs.seed), runtime=runtime)
         while parts:
             training, held_out = parts.pop(0)  # what a fit lays out of its votes goes with them
             theirs = held_out.subset(asked[held_out.user])
-            own = fit_before_entries(training, link, dynamics, runtime, tol=OWN_ACCURACY)
-            consensus_right += _right(theirs, _predicted(theirs, link, nobody))
-            said = _predicted(theirs, link, own)
+            own = fit_before_entries(training, link, dynamics, runtime, OWN_ACCURACY, terms)
+            pairs = theirs.left, theirs.right
+            shown = Shown(*pairs, theirs, np.arange(len(theirs)))
+            known = nobody.margin_and_threshold(*pairs, shown)
+            said = log_probabilities(link, *known, has_ties=terms.has_ties)
+            consensus_right += _right(theirs, said)
+            known = own.margin_and_threshold(theirs.user, *pairs, shown)
+            said = log_probabilities(link, *known, has_ties=terms.has_ties)
             own_right += _right(theirs, said)
             happened = said[np.arange(len(said)), 1 - theirs.outcome]
             weight = 1.0 if theirs.weight is None else theirs.weight
@@ -168,10 +187,12 @@ class _Taste(NamedTuple):
         )
 
 
-def _predicted(votes: Comparisons, link: Link, model: Parameters) -> Floats:
-    """Return the log-probabilities of the outcomes of some votes."""
-    known = model.margin_and_threshold(votes.user, votes.left, votes.right)
-    return link.log_probabilities(*known)
+def _with_own_scores(terms: Terms) -> Terms:
+    """Return the terms of a consensus, with which everybody has scores and a threshold as well."""
+    if terms.ties == "bounded":
+        return terms
+    own = {"taste": 1.0, "threshold": LOG_THRESHOLD_UNIT if terms.has_ties else 0.0}
+    return terms.sized(own)
 
 
 def _right(votes: Comparisons, said: Floats) -> Places:
@@ -188,7 +209,7 @@ def _figures(answers: Answers, expected: Expectation, taste: _Taste, user: int) 
     mine = answers.of_user(user)
     counts, n_votes = answers.counts[mine], answers.n_votes[mine]
     foreseen = n_votes[:, None] * expected.probability[mine]
-    left_is_lower = expected.margin[mine] < 0
+    left_is_lower = expected.apart[mine] < 0
 
     def against(amounts: Floats | Places) -> float:
         decided = float(amounts[:, [0, 2]].sum())

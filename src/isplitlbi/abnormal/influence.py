@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,9 @@ from isplitlbi.errors import InvalidVotes
 from isplitlbi.model.links import Link
 from isplitlbi.model.parameters import Consensus
 from isplitlbi.model.ranking import Ranking
-from isplitlbi.solvers.likelihood import bootstrap_consensus, fit_consensus
+from isplitlbi.model.terms import PAPER, Terms
+from isplitlbi.solvers.common import common_terms, fit_common
+from isplitlbi.solvers.likelihood import SCORE_VARIANCE, bootstrap_consensus
 from isplitlbi.typing import Floats, Labels, Mask, Places
 
 __all__ = ["N_BOOTSTRAP", "Effect", "find_effect"]
@@ -26,7 +29,7 @@ class Effect:
     """What leaving users out does to the consensus, item by item, best first.
 
     ``rank_low`` and ``rank_high`` hold 95 % of the ranks that the consensus with everybody takes
-    when users are drawn anew, with replacement.
+    when users are drawn anew, with replacement. Without ties there are no tiers.
     """
 
     items: Labels
@@ -37,8 +40,8 @@ class Effect:
     rank_without: Places
     rank_low: Places
     rank_high: Places
-    tier_with: Places
-    tier_without: Places
+    tier_with: Places | None
+    tier_without: Places | None
 
     @property
     def most_moved(self) -> int:
@@ -71,7 +74,8 @@ class Effect:
             if amount
         ]
         if not moved.any():
-            same = "the same order" if tiers else "the same order and the same tiers"
+            has_same_tiers = self.tier_with is not None and not tiers
+            same = "the same order" + (" and the same tiers" if has_same_tiers else "")
             return f"{'; '.join([f'{who} the consensus has {same}', *tiers])}."
         beyond = moved & (
             (self.rank_without < self.rank_low) | (self.rank_without > self.rank_high)
@@ -94,6 +98,7 @@ def find_effect(
     link: Link,
     left_out: Mask,
     *,
+    terms: Terms = PAPER,
     delta: float = 1e-3,
     n_bootstrap: int = N_BOOTSTRAP,
     seed: int = 0,
@@ -101,15 +106,25 @@ def find_effect(
 ) -> Effect:
     """Fit the consensus with everybody and without some users, by maximum likelihood.
 
-    ``drawn`` are the scores of other draws of users, a row for each, where they are known already.
+    What else a consensus of such terms has in common, such as a side or tie habits, is fitted
+    beside the scores. ``drawn`` are the scores of other draws of users, a row for each, where they
+    are known already.
     """
     kept = ~left_out[votes.user]
     if not kept.any():
         raise InvalidVotes("nobody would be left to make a consensus; leave out fewer users.")
-    everybody = fit_consensus(votes, link, delta)
-    others = fit_consensus(votes.subset(kept), link, delta) if left_out.any() else everybody
+    terms = common_terms(terms, has_ties=bool(np.any(votes.outcome == 0)))
+    variance = terms.score_variance if isfinite(terms.score_variance) else SCORE_VARIANCE
+
+    def fitted(some: Comparisons) -> Consensus:
+        return fit_common(some, link, terms, variance=variance, delta=delta)
+
+    everybody = fitted(votes)
+    others = fitted(votes.subset(kept)) if left_out.any() else everybody
     if drawn is None:
         drawn = bootstrap_consensus(votes, link, n_bootstrap, seed, delta)
+    if terms.ties != "bounded":  # draws know scores alone: their spread is taken from them
+        drawn = everybody.scores + drawn - np.median(drawn, axis=0)
     ranks = np.stack([_ranks(scores) for scores in drawn])
     low, high = np.quantile(ranks, INTERVAL, axis=0, method="nearest")
     order = np.argsort(-everybody.scores, kind="stable")
@@ -124,8 +139,8 @@ def find_effect(
         _ranks(others.scores)[order],
         low.astype(np.int64)[order],
         high.astype(np.int64)[order],
-        _tiers(votes, everybody)[order],
-        _tiers(votes, others)[order],
+        _tiers(everybody, order) if terms.has_ties else None,
+        _tiers(others, order) if terms.has_ties else None,
     )
 
 
@@ -133,7 +148,9 @@ def _pairs(amount: int) -> str:
     return "one pair of items moves" if amount == 1 else f"{amount} pairs of items move"
 
 
-def _pairs_that_share_a_tier(tier: Places, *, but_not: Places) -> int:
+def _pairs_that_share_a_tier(tier: Places | None, *, but_not: Places | None) -> int:
+    if tier is None or but_not is None:
+        return 0
     shared = (tier[:, None] == tier) & (but_not[:, None] != but_not)
     return int(np.count_nonzero(shared)) // 2
 
@@ -144,10 +161,11 @@ def _ranks(scores: Floats) -> Places:
     return ranks
 
 
-def _tiers(votes: Comparisons, consensus: Consensus) -> Places:
-    everything = np.ones(votes.n_items, dtype=np.bool_)
-    place = np.arange(votes.n_items)
-    ranking = Ranking.of(place, consensus.scores, consensus.threshold, everything)
-    tiers = np.empty(votes.n_items, dtype=np.int64)
+def _tiers(consensus: Consensus, order: Places) -> Places:
+    """Return the tiers of all items, in some order."""
+    n_items = len(order)
+    everything = np.ones(n_items, dtype=np.bool_)
+    ranking = Ranking.of(np.arange(n_items), consensus.scores, consensus.threshold, everything)
+    tiers = np.empty(n_items, dtype=np.int64)
     tiers[ranking.items.astype(np.int64)] = ranking.tier
-    return tiers
+    return tiers[order]

@@ -24,6 +24,7 @@ class FindAbnormal:
     fdr: float = 0.05
     seed: int = 0
     delta: float = 1e-3
+    has_sides: bool = True
 
     def run(self, votes: Comparisons, runtime: Runtime, reporter: Reporter) -> Abnormality:
         """Return what is found of the users here."""
@@ -33,7 +34,7 @@ class FindAbnormal:
 
         return find_abnormal(
             votes, self.link, self.consensus, fdr=self.fdr, seed=self.seed, delta=self.delta,
-            runtime=runtime, progress=tell,
+            has_sides=self.has_sides, runtime=runtime, progress=tell,
         )  # fmt: skip
 
     def join(self, parts: Sequence[Abnormality]) -> Abnormality:

@@ -1,9 +1,11 @@
 """The ways in which a user may depart from the consensus: a class for each, and their registry.
 
-A user's votes are explained by the consensus margin through three numbers: a slope (1 for the
-consensus, 0 for votes that do not depend on the items, negative for reversed ones), a preference
-for the left side, and a tie threshold. A kind says which of these are free when it explains votes,
-and which values of them it stands for; or else that scores of the user's own explain the votes.
+A user's votes are explained by the consensus through three numbers: a slope on its scores (1 for
+the consensus, 0 for votes that do not depend on the items, negative for reversed ones), a
+preference for the left side, and a tie threshold. Where no vote is a tie, or sides mean nothing,
+there is no such number, and no kind that rests on it. A kind says which of these are free when it
+explains votes, and which values of them it stands for; or else that scores of the user's own
+explain the votes.
 
 To add a kind, write its class and put it into `KINDS`: tables, plots and reports take its name, its
 sentence and its colour from there.
@@ -17,7 +19,8 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from isplitlbi.data.layout import THRESHOLD
-from isplitlbi.solvers.likelihood import SIDE, SLOPE
+from isplitlbi.model.terms import Side
+from isplitlbi.solvers.common import SLOPE
 from isplitlbi.typing import Floats, Mask
 
 __all__ = [
@@ -46,6 +49,8 @@ __all__ = [
     "percent",
 ]
 
+SIDE = Side.name
+
 # A slope between these: the votes hardly depend on the items.
 REVERSED, FLAT = -0.5, 0.25
 # Who votes less than this share of decided votes to one side is not called position-biased.
@@ -58,6 +63,26 @@ class Explanation(NamedTuple):
     free: tuple[str, ...]
     slope: float = 1.0
     cost: int = 1  # numbers that it takes
+
+    def where(self, *, has_ties: bool, has_sides: bool) -> Explanation | None:
+        """Return it without what a study does not have; none where nothing is left to explain by.
+
+        Examples
+        --------
+        >>> NO_SLOPE.where(has_ties=False, has_sides=True)
+        Explanation(free=(), slope=0.0, cost=1)
+        >>> OTHER_THRESHOLD.where(has_ties=False, has_sides=True) is None
+        True
+        """
+        if SIDE in self.free and not has_sides:
+            return None
+        if has_ties or THRESHOLD not in self.free:
+            return self
+        if self.free == (THRESHOLD,) and self.slope == 1.0:
+            return None
+        return Explanation(
+            tuple(name for name in self.free if name != THRESHOLD), self.slope, self.cost - 1
+        )
 
 
 OTHER_SLOPE = Explanation((SLOPE,))

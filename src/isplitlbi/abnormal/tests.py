@@ -1,9 +1,10 @@
 """Who does not vote like the consensus, with an error rate that holds.
 
 For every user a score test of "votes like the consensus" against all ways of deviating at once: a
-sharper or blunter scale, a side that is preferred, another tie threshold, another taste. Its
-distribution is found by letting the consensus vote on that user's own pairs again and again, so
-that the p-value is as good for three votes as for three thousand.
+sharper or blunter scale, a side that is preferred, other effects of features, another tie
+threshold, another taste; as far as there are sides, features and ties at all. Its distribution is
+found by letting the consensus vote on that user's own pairs again and again, so that the p-value is
+as good for three votes as for three thousand.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from isplitlbi.abnormal.expectation import Answers, Expectation, Inputs
 from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.data.layout import Layout
 from isplitlbi.model.parameters import Consensus
-from isplitlbi.solvers.likelihood import fit_consensus
+from isplitlbi.solvers.common import fit_common
 from isplitlbi.typing import Floats, Mask, Places
 
 __all__ = ["find_flags"]
@@ -84,7 +85,7 @@ def find_flags(
     flagged = voted & (q_value <= fdr)
     n_flagged, n_voted = runtime.total(float(flagged.sum()), float(voted.sum()))
     cut = fdr * max(n_flagged, 1.0) / max(n_voted, 1.0)
-    needed = _votes_needed(answers, tests.expected.probability, cut)
+    needed = _votes_needed(answers, tests.expected, cut)
     # Chance may break a tie below any cut, but nobody is named by that alone.
     return Flags(consensus, draws.p_value, q_value, flagged & (needed == 0), needed)
 
@@ -102,13 +103,15 @@ def benjamini_hochberg(p_value: Floats) -> Floats:
 class _Directions(NamedTuple):
     """How every user's deviations move the margin, question by question.
 
-    The first column is for the consensus margin itself (a sharper or blunter scale), the second
-    for a preferred side, and one for every item that the user compared.
+    The first column is for how far the consensus puts the items apart (a sharper or blunter scale),
+    then there is one for a preferred side and for every feature, and one for every item that the
+    user compared.
     """
 
     left: Places  # per question, the column of its left item
     right: Places
     n_columns: Places  # per user
+    others: list[Floats]  # the columns of side and features
 
     @classmethod
     def of(cls, answers: Answers, votes: Comparisons) -> Self:
@@ -116,19 +119,22 @@ class _Directions(NamedTuple):
         vector, slots, _ = Layout.of(votes)
         first_slot = slots.start[answers.user]
         keys, stride = slots.keys(vector.width), np.int64(vector.width)
+        others = list(answers.columns.values())
+        first = 1 + len(others)
         left, right = (
-            np.searchsorted(keys, answers.user * stride + item) - first_slot + 2
+            np.searchsorted(keys, answers.user * stride + item) - first_slot + first
             for item in (answers.left, answers.right)
         )
-        # A user's items without the traits, with scale and side.
-        return cls(left, right, slots.sizes - len(vector.traits) + 2)
+        # A user's items without the traits, with scale and the others.
+        return cls(left, right, slots.sizes - len(vector.traits) + first, others)
 
-    def of_user(self, user: int, questions: slice, margin: Floats) -> Floats:
+    def of_user(self, user: int, questions: slice, apart: Floats) -> Floats:
         """Form the directions of one user: (n_questions, n_columns)."""
-        direction = np.zeros((len(margin), self.n_columns[user]))
+        direction = np.zeros((len(apart), self.n_columns[user]))
         rows = np.arange(len(direction))
-        direction[:, 0] = margin
-        direction[:, 1] = 1.0
+        direction[:, 0] = apart
+        for place, column in enumerate(self.others, start=1):
+            direction[:, place] = column[questions]
         direction[rows, self.left[questions]] = 1.0
         direction[rows, self.right[questions]] = -1.0
         return direction
@@ -210,7 +216,7 @@ class _Tests(NamedTuple):
     def _form(self, user: int) -> tuple[slice, Floats, Floats]:
         """Return a user's questions, directions, and the matrix that the statistic inverts."""
         mine = self.answers.of_user(user)
-        direction = self.directions.of_user(user, mine, self.expected.margin[mine])
+        direction = self.directions.of_user(user, mine, self.expected.apart[mine])
         of_margin, mixed, of_threshold = (each[mine] for each in self.information)
         matrix = np.empty((direction.shape[1] + 1, direction.shape[1] + 1))
         matrix[:-1, :-1] = direction.T @ (of_margin[:, None] * direction)
@@ -348,7 +354,9 @@ def _refitted(theirs: Comparisons, inputs: Inputs, variance: float) -> Consensus
     What they never compared stays where it was, beside what they did.
     """
     before, runtime = inputs.consensus, inputs.runtime
-    refit = fit_consensus(theirs, inputs.link, inputs.delta, variance, runtime)
+    refit = fit_common(
+        theirs, inputs.link, before.terms, variance=variance, delta=inputs.delta, runtime=runtime
+    )
     (seen,) = runtime.total(
         np.bincount(np.append(theirs.left, theirs.right), minlength=theirs.n_items)
     )
@@ -358,16 +366,19 @@ def _refitted(theirs: Comparisons, inputs: Inputs, variance: float) -> Consensus
     values = refit.values.copy()
     shift = np.mean(refit.scores[~unseen] - before.scores[~unseen])
     values[refit.vector.scores][unseen] = before.scores[unseen] + shift
-    return Consensus(refit.vector, values)
+    if refit.vector.has_habits:
+        values[refit.vector.habits][unseen] = before.values[before.vector.habits][unseen]
+    return Consensus(refit.vector, values, refit.terms)
 
 
-def _votes_needed(answers: Answers, probability: Floats, cut: float) -> Places:
+def _votes_needed(answers: Answers, expected: Expectation, cut: float) -> Places:
     """Return how many votes like theirs users need to be flagged at all; 0 where they have them.
 
     However a user votes, those votes have some probability under the consensus; the p-value is at
     least the smallest.
     """
     n_votes = answers.n_votes.astype(np.float64)
+    probability = expected.probability[:, :: 1 if expected.has_ties else 2]
     surprise = np.asarray(-np.log(probability.min(axis=1)), dtype=np.float64)
     most, votes = answers.sum_by_user(n_votes * surprise), answers.sum_by_user(n_votes)
     enough = (most >= -np.log(cut)) | (votes == 0)

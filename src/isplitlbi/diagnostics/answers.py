@@ -25,16 +25,17 @@ __all__ = ["repeats", "sides", "ties"]
 SURE_BIAS = 3.3
 SMALL_BIAS, LARGE_BIAS = 0.02, 0.05
 
+SIDES_UNKNOWN = "sides unknown"  # what to fit with where left and right mean nothing
+
 COPIED = 0.95  # of the repeats are copies: an export that wrote votes twice, not people
 FEWEST_COPIES = 10  # before anything is said about exports
 
 
 def ties(facts: Facts) -> Iterator[Finding]:
     """Find out whether ties are all there is, or missing."""
-    amount_of_ties = float(facts.answers[:, 1].sum())
     if facts.decided == 0:
-        yield OnlyTies(amount(amount_of_ties))
-    elif amount_of_ties == 0:
+        yield OnlyTies(amount(float(facts.answers[:, 1].sum())))
+    elif not facts.has_ties:
         yield NoTies(amount(facts.decided))
 
 
@@ -61,7 +62,8 @@ def repeats(facts: Facts) -> Iterator[Finding]:
     votes = facts.votes
     # Whole weights are counts of votes; others only say how much a row matters.
     counted = votes.weight is not None and bool(np.all(votes.weight % 1.0 == 0.0))
-    pairs = tally(votes, by_user=True, weighted=counted)
+    # A pair with other features is another question.
+    pairs = tally(votes, by_user=True, by_features=True, weighted=counted)
     again = int(np.sum(pairs.amount - 1))
     if not again:
         return
@@ -82,8 +84,8 @@ class OnlyTies(Finding):
     severity = Severity.SERIOUS
     code = "only-ties"
     sentence = (
-        "Every vote is a tie: nothing tells one item from another, and the tie threshold grows "
-        "without bound. Check the column of the winner and its labels."
+        "Every vote is a tie: nothing tells one item from another. Check the column of the winner "
+        "and its labels."
     )
 
     ties: float
@@ -93,12 +95,12 @@ class OnlyTies(Finding):
 class NoTies(Finding):
     """No vote is a tie."""
 
-    severity = Severity.WARNING
+    severity = Severity.NOTE
     code = "no-ties"
     sentence = (
-        "No vote is a tie, so that the tie threshold falls to its lower bound: ties are never "
-        "predicted, and items count as different however close they are. If people could "
-        "answer with a tie, check that ties were not dropped."
+        "No vote is a tie: these are forced choices. The model has no tie threshold then, no tie is "
+        "ever predicted, and a ranking has no tiers. If people could answer with a tie, check that "
+        "ties were not dropped."
     )
 
     votes: float
@@ -108,7 +110,7 @@ class NoTies(Finding):
 class WinnerFirst(Finding):
     """All decided votes are for the same side."""
 
-    severity = Severity.NOTE
+    severity = Severity.WARNING
     code = "winner-first"
 
     side: str
@@ -119,8 +121,9 @@ class WinnerFirst(Finding):
         """Say it to a person."""
         return (
             f"Every decided vote is for the {self.side} item. If the file simply lists the winner "
-            f"on the {self.side}, that is harmless, but then nobody's habits can be checked; if it "
-            "kept the sides as people saw them, check the column of the winner."
+            f"on the {self.side}, sides mean nothing: fit with {SIDES_UNKNOWN}, or the model takes "
+            "it all for a liking of that side; nobody's habits can be checked. If it kept the sides "
+            "as people saw them, check the column of the winner."
         )
 
 
@@ -143,8 +146,8 @@ class PositionBias(Finding):
         return (
             f"The {side} item wins {percent(won, 1)} of the decided votes, where "
             f"{percent(expected, 1)} would be expected from the items alone: people lean to that "
-            "side. The model does not correct for this; with sides drawn at random it only adds "
-            "noise."
+            "side. The model takes a common side into account, unless it is fitted with "
+            f"{SIDES_UNKNOWN}."
         )
 
 
@@ -162,9 +165,9 @@ class FixedSides(Finding):
     severity = Severity.NOTE
     code = "fixed-sides"
     sentence = (
-        "Items do not change sides at random, so that a user's habit of answering left cannot "
+        "Items do not change sides at random, so that a user's habit of answering left can hardly "
         "be told from a preference and was not checked. If people saw the items so, draw the "
-        "sides at random next time."
+        f"sides at random next time; if they did not, fit with {SIDES_UNKNOWN}."
     )
 
 

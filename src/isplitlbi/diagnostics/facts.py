@@ -13,8 +13,11 @@ from scipy.special import betainc, expit
 from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.data.layout import Tally, tally
 from isplitlbi.data.splits import n_units
+from isplitlbi.model.answering import log_probabilities
 from isplitlbi.model.links import Logistic
-from isplitlbi.solvers.likelihood import fit_consensus
+from isplitlbi.model.terms import PAPER
+from isplitlbi.solvers.common import common_terms, fit_common
+from isplitlbi.solvers.likelihood import SCORE_VARIANCE
 from isplitlbi.typing import Floats, Indices, Mask, Places
 
 __all__ = ["FEWEST_DECIDED", "Facts", "fewest_first", "most_first", "sums"]
@@ -38,6 +41,7 @@ class Facts:
         """Put votes in order: sums over them round alike, and rows that are alike come together."""
         keys: list[NDArray[Any]] = [votes.outcome, votes.right, votes.left, votes.user]
         keys[:0] = [column for column in (votes.group, votes.weight) if column is not None]
+        keys[:0] = [] if votes.features is None else votes.features.columns
         return cls(votes.subset(np.lexsort(keys)))
 
     @cached_property
@@ -86,6 +90,11 @@ class Facts:
         return float(self.answers[:, [0, 2]].sum())
 
     @cached_property
+    def has_ties(self) -> bool:
+        """Whether any vote is a tie."""
+        return bool(self.answers[:, 1].any())
+
+    @cached_property
     def is_winner_first(self) -> bool:
         """Whether all decided votes are for the same side."""
         left, _, right = self.answers.sum(axis=0)
@@ -107,9 +116,11 @@ class Facts:
     def expected_left(self) -> Floats:
         """Amount of decided votes per user that would go left if only the items mattered."""
         votes, link = self.votes, Logistic()
-        consensus = fit_consensus(votes, link)
+        terms = common_terms(PAPER, has_ties=self.has_ties)
+        consensus = fit_common(votes, link, terms, variance=SCORE_VARIANCE)
         margin = consensus.scores[votes.left] - consensus.scores[votes.right]
-        left, _, right = link.outcomes(margin, consensus.threshold)
+        answer = log_probabilities(link, margin, consensus.threshold, has_ties=self.has_ties)
+        left, _, right = answer.T
         share = np.where(votes.outcome == 0, 0.0, expit(left - right))
         return sums(votes.user, share * self.weight, votes.n_users)
 
@@ -139,7 +150,8 @@ class Facts:
     def copies(self) -> int:
         """Number of rows that are exact copies of another."""
         votes = self.votes
-        columns = (votes.user, votes.left, votes.right, votes.outcome, votes.group, votes.weight)
+        columns = [votes.user, votes.left, votes.right, votes.outcome, votes.group, votes.weight]
+        columns += [] if votes.features is None else votes.features.columns
         alike: list[Mask] = [c[1:] == c[:-1] for c in columns if c is not None]
         return int(np.count_nonzero(np.all(alike, axis=0)))
 

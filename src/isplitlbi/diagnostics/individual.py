@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from isplitlbi.data.comparisons import Comparisons
-from isplitlbi.data.layout import THRESHOLD
+from isplitlbi.data.layout import TASTE, THRESHOLD, Shown
 from isplitlbi.data.splits import n_units, units
 from isplitlbi.diagnostics.facts import Facts, sums
 from isplitlbi.diagnostics.findings import Finding, Severity
-from isplitlbi.model.links import Link, Logistic
-from isplitlbi.model.parameters import Consensus
-from isplitlbi.solvers.likelihood import fit_before_entries, fit_consensus, fit_numbers
-from isplitlbi.solvers.settings import Dynamics
+from isplitlbi.model.answering import log_probabilities
+from isplitlbi.model.links import Logistic
+from isplitlbi.model.terms import Terms
+from isplitlbi.runtime.local import Local
+from isplitlbi.solvers.common import common_terms, fit_common
+from isplitlbi.solvers.scales import Sizes, estimate_sizes, fit_sized
 from isplitlbi.typing import Floats
 
 __all__ = ["individual_rankings"]
@@ -25,7 +27,7 @@ __all__ = ["individual_rankings"]
 MOST_MEASURED = 200_000
 FEWEST_HELD_OUT = 100
 N_FOLDS = 5
-NUS = (0.1, 1.0)  # users held close to the consensus, and less so
+TASTES = (1.0, 0.25)  # of the variance of tastes that the votes suggest, and closer together
 USEFUL_GAIN = 0.01  # of log-loss per vote
 MOSTLY = 0.75  # of the gain is due to thresholds: rankings are not worth the word
 STANDARD_ERRORS = 2.0
@@ -71,9 +73,9 @@ class _Measured(_IndividualRankings):
     """A verdict that rests on losses per held-out vote."""
 
     consensus_log_loss: float
-    own_thresholds_log_loss: float
+    own_thresholds_log_loss: float | None  # none without ties
     own_rankings_log_loss: float
-    gain: float  # by rankings and thresholds together
+    gain: float  # by all that people differ in
     standard_error: float
     nu: float  # for which people's own rankings did best
 
@@ -151,11 +153,11 @@ class Unclear(_Measured):
 class Measurement(NamedTuple):
     """Losses of held-out votes, summed per user, and the weights they belong to."""
 
-    consensus: Floats  # one ranking and one threshold for all
-    thresholds: Floats  # everybody's own threshold, one ranking
-    own: Floats  # everybody's own ranking and threshold
+    consensus: Floats  # all users alike
+    thresholds: Floats | None  # everybody's own threshold, if there are ties; else alike
+    own: Floats  # everybody's own in all terms
     weight: Floats
-    nu: float  # for which people's own did best
+    nu: float  # for which people's own did best, on average over the folds
 
     def mean(self, losses: Floats) -> float:
         """Return the mean loss per vote."""
@@ -173,8 +175,10 @@ class Measurement(NamedTuple):
 def measure(votes: Comparisons) -> Measurement | None:
     """Compare, on held-out votes, one ranking for all with everybody's own.
 
-    Own rankings are those at the very start of the path, where the votes of all users already count
-    but nobody has left the consensus. Returns None where too few votes can be held out.
+    Own rankings are those at the very start of the path of the model that is fitted by default,
+    where the votes of all users already count but nobody has left the consensus. All have what the
+    consensus of that model has: a side, features, tie habits. Returns None where too few votes can
+    be held out.
     """
     rng = np.random.default_rng(0)
     if len(votes) > MOST_MEASURED:
@@ -183,26 +187,31 @@ def measure(votes: Comparisons) -> Measurement | None:
     # where both are chance, and thresholds of one's own would seem to help people who are alike.
     fold = rng.integers(N_FOLDS, size=n_units(votes))[units(votes)]
     n_folds = N_FOLDS if len(votes) * N_FOLDS <= MOST_MEASURED else 1  # one says enough of many
-    losses = np.zeros((2 + len(NUS), votes.n_users))
-    weight = np.zeros(votes.n_users)
+    losses, nus = np.zeros((2 + len(TASTES), votes.n_users)), np.zeros(len(TASTES))
+    weight, terms = np.zeros(votes.n_users), _terms(votes)
     n_held_out = 0
     for number in range(n_folds):
         training, held_out = votes.subset(fold != number), votes.subset(fold == number)
         if len(training) and len(held_out):
-            losses += _losses(training, held_out)
+            sizes = estimate_sizes(training, Logistic(), terms, Local(training))
+            candidates = [sizes.resized({TASTE: factor}) for factor in TASTES]
+            losses += _losses(training, held_out, candidates)
+            nus += [each.nu / n_folds for each in candidates]
             weight += sums(held_out.user, held_out.weight, votes.n_users)
             n_held_out += len(held_out)
     if n_held_out < FEWEST_HELD_OUT:
         return None
     alone, thresholds, *own = losses
     best = int(np.argmin([loss.sum() for loss in own]))
-    return Measurement(alone, thresholds, own[best], weight, NUS[best])
+    own_thresholds = thresholds if terms.has_ties else None
+    return Measurement(alone, own_thresholds, own[best], weight, float(nus[best]))
 
 
 def _verdict(measured: Measurement) -> Finding:
     """Judge by what is gained, how surely, and by what."""
     gain, error = measured.gain(measured.consensus, measured.own)
-    of_ties, error_of_ties = measured.gain(measured.consensus, measured.thresholds)
+    thresholds = measured.consensus if measured.thresholds is None else measured.thresholds
+    of_ties, error_of_ties = measured.gain(measured.consensus, thresholds)
     kind: type[_Measured]
     ties_help = of_ties > max(STANDARD_ERRORS * error_of_ties, USEFUL_GAIN)
     if ties_help and of_ties > MOSTLY * gain:
@@ -215,7 +224,9 @@ def _verdict(measured: Measurement) -> Finding:
         kind = Unclear
     return kind(
         consensus_log_loss=measured.mean(measured.consensus),
-        own_thresholds_log_loss=measured.mean(measured.thresholds),
+        own_thresholds_log_loss=(
+            None if measured.thresholds is None else measured.mean(measured.thresholds)
+        ),
         own_rankings_log_loss=measured.mean(measured.own),
         gain=gain,
         standard_error=error,
@@ -223,28 +234,38 @@ def _verdict(measured: Measurement) -> Finding:
     )
 
 
-def _losses(training: Comparisons, held_out: Comparisons) -> Floats:
-    """Return losses per user for one ranking, for own thresholds, and for own rankings per nu."""
-    link, delta = Logistic(), Dynamics().delta
-    pairs = held_out.user, held_out.left, held_out.right
+def _terms(votes: Comparisons) -> Terms:
+    """Return what people may differ in: the terms of the model that is fitted by default."""
+    return Terms.named(
+        "all",
+        features=() if votes.features is None else votes.features.names,
+        has_ties=bool(np.any(votes.outcome == 0)),
+        has_sides=bool(votes.outcome.min() < 0 < votes.outcome.max()),  # or winners come first
+    )
+
+
+def _losses(training: Comparisons, held_out: Comparisons, sizes: Sequence[Sizes]) -> Floats:
+    """Return losses per user for one ranking, for own thresholds, and for own rankings by sizes."""
+    link, runtime, terms = Logistic(), Local(training), sizes[0].terms
+    shown = Shown(held_out.left, held_out.right, held_out, np.arange(len(held_out)))
     happened = np.arange(len(held_out)), 1 - held_out.outcome
     weight = 1.0 if held_out.weight is None else held_out.weight
 
-    def losses(margin: Floats, threshold: Floats | float) -> Floats:
-        log_probabilities = link.log_probabilities(margin, threshold)
-        return sums(held_out.user, -weight * log_probabilities[happened], held_out.n_users)
+    def losses(margin: Floats, threshold: Floats) -> Floats:
+        said = log_probabilities(link, margin, threshold, has_ties=terms.has_ties)
+        return sums(held_out.user, -weight * said[happened], held_out.n_users)
 
-    consensus = fit_consensus(training, link, delta)
-    margin = consensus.scores[held_out.left] - consensus.scores[held_out.right]
-    own_threshold = own_thresholds(training, link, consensus, delta)[held_out.user]
-    everybodys_own = [fit_before_entries(training, link, Dynamics(nu=nu)) for nu in NUS]
-    return np.stack(
-        [
-            losses(margin, consensus.threshold),
-            losses(margin, own_threshold),
-            *(losses(*own.margin_and_threshold(*pairs)) for own in everybodys_own),
-        ]
-    )
+    alike = common_terms(terms)
+    own_threshold = alike.sized({THRESHOLD: terms.scale(THRESHOLD)})
+    thresholds = Sizes(own_threshold, sizes[0].nu)
+    consensus = fit_common(training, link, alike, variance=terms.score_variance)
+    everybodys_own = [fit_sized(training, link, each, runtime) for each in (thresholds, *sizes)]
+    known = [consensus.margin_and_threshold(shown.first, shown.second, shown)]
+    known += [
+        own.margin_and_threshold(held_out.user, shown.first, shown.second, shown)
+        for own in everybodys_own
+    ]
+    return np.stack([losses(*each) for each in known])
 
 
 def _some_users(votes: Comparisons, rng: np.random.Generator) -> Comparisons:
@@ -255,11 +276,9 @@ def _some_users(votes: Comparisons, rng: np.random.Generator) -> Comparisons:
     drawn[order[: max(n_drawn, 2)]] = True
     part = votes.subset(drawn[votes.user])
     # Built anew: a part keeps the slots of the whole, and a fit would visit them all.
-    return Comparisons.from_arrays(
-        part.user, part.left, part.right, part.outcome, part.weight, part.group
+    return replace(
+        Comparisons.from_arrays(
+            part.user, part.left, part.right, part.outcome, part.weight, part.group
+        ),
+        features=part.features,
     )
-
-
-def own_thresholds(votes: Comparisons, link: Link, consensus: Consensus, delta: float) -> Floats:
-    """Fit everybody's tie threshold to the scores of the consensus, under a ridge of variance 1."""
-    return fit_numbers(votes, link, consensus, [THRESHOLD], variance=1.0, delta=delta).threshold

@@ -409,7 +409,8 @@ class ScoreEstimator(VoteEstimator):
     ) -> None:
         """Test every user, where the votes are already."""
         seed, consensus = self.random_state or 0, self.parameters_.common
-        job = FindAbnormal(self.link_, consensus, fdr, seed, self.delta)
+        has_sides = getattr(self, "sides", "known") == "known"
+        job = FindAbnormal(self.link_, consensus, fdr, seed, self.delta, has_sides)
         self._remember(find_abnormal_on(runtime, job, progress))
 
     def _remember(self, found: Abnormality) -> None:
@@ -458,6 +459,7 @@ class ScoreEstimator(VoteEstimator):
             self.votes(),
             self.link_,
             found.flagged & of_kind,
+            terms=found.consensus.terms,
             delta=self.delta,
             drawn=self._drawn_anew(),
         )

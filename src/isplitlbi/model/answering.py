@@ -9,9 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
-from isplitlbi.model.links import Link, Real, threshold_of
+import numpy as np
 
-__all__ = ["NEVER", "Answering", "ForcedChoice", "LogThreshold"]
+from isplitlbi.model.links import Link, Real, threshold_of
+from isplitlbi.typing import Floats
+
+__all__ = ["NEVER", "Answering", "ForcedChoice", "LogThreshold", "log_probabilities"]
 
 NEVER = -1e300  # log-probability of what does not occur; none of such votes still cost nothing
 
@@ -62,3 +65,19 @@ class ForcedChoice:
     def outcomes(self, margin: Real, level: Real) -> tuple[Real, Real, Real]:
         """Return the log-probabilities of first wins, tie, second wins."""
         return self.link.win(margin)[0], NEVER + 0.0 * level, self.link.win(-margin)[0]
+
+
+def log_probabilities(
+    link: Link, margin: Floats, threshold: Floats | float, *, has_ties: bool
+) -> Floats:
+    """Return those of left, tie and right, given thresholds as they are; or there are no ties.
+
+    Examples
+    --------
+    >>> from isplitlbi.model.links import Logistic
+    >>> np.exp(log_probabilities(Logistic(), np.zeros(1), 0.0, has_ties=False))
+    array([[0.5, 0. , 0.5]])
+    """
+    if has_ties:
+        return link.log_probabilities(margin, threshold)
+    return np.stack(ForcedChoice(link).outcomes(margin, np.zeros_like(margin)), axis=-1)
