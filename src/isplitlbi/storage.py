@@ -15,6 +15,7 @@ A folder is written beside its place and then renamed, so that it is whole or no
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Any
@@ -52,7 +53,7 @@ from isplitlbi.solvers import Dynamics
 
 __all__ = ["ESTIMATORS", "load_model", "refuse_existing", "save_model"]
 
-FORMAT, FORMAT_VERSION = "isplitlbi model", 4
+FORMAT, FORMAT_VERSION = "isplitlbi model", 5
 
 # What can be stored; a new estimator that has scores is added here.
 ESTIMATORS: dict[str, type[ScoreEstimator]] = {
@@ -146,6 +147,7 @@ def _description(model: ScoreEstimator) -> dict[str, Any]:
         "fingerprint": fitted.summary.fingerprint,
         "settings": _settings(model),
         "chosen": _chosen(fitted),
+        "spreads": {name: float(spread) for name, spread in fitted.spreads.items()},
         "summary": main_figures(model),
         "tested": hasattr(model, "abnormality_"),
     }
@@ -181,6 +183,8 @@ def _settings(model: ScoreEstimator) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(name): _plain(each) for name, each in value.items()}
     is_array = isinstance(value, np.ndarray | np.generic | list | tuple)
     return np.asarray(value).tolist() if is_array else value
 
@@ -266,6 +270,8 @@ def _tests_as_arrays(found: Abnormality, fingerprint: str) -> dict[str, Any]:
     common = {
         "consensus": found.consensus.values,
         "traits": list(found.consensus.vector.traits),
+        "has_habits": found.consensus.vector.has_habits,
+        "terms": found.consensus.terms.as_dict(),
         "fingerprint": fingerprint,
     }
     return values | common
@@ -317,8 +323,9 @@ def _loaded(source: Path) -> ScoreEstimator:
         selection = _selection_of(source, described["selection"], time)
     link = link_named(settings["link"])
     fitted = Fitted(
-        votes, summary, link, dynamics, time, parameters, path, selection, chosen=chosen
-    )
+        votes, summary, link, dynamics, time, parameters, path, selection, chosen=chosen,
+        spreads=described["spreads"],
+    )  # fmt: skip
     return model.adopt(fitted, _tests_of(source, fitted) if described["tested"] else None)
 
 
@@ -372,8 +379,10 @@ def _tests_of(source: Path, fitted: Fitted) -> Abnormality:
     """Return the tests of the users."""
     values = read_arrays(source / "abnormal.npz")
     same_votes = values.pop("fingerprint") == fitted.summary.fingerprint
-    vector = Vector(fitted.parameters.n_items, tuple(values.pop("traits")))
-    consensus = Consensus(vector, values.pop("consensus"))
+    has_habits = bool(values.pop("has_habits"))
+    vector = Vector(fitted.parameters.n_items, tuple(values.pop("traits")), has_habits)
+    terms = Terms.from_dict(values.pop("terms"))
+    consensus = Consensus(vector, values.pop("consensus"), terms)
     fdr = float(values.pop("fdr"))
     lengths = {len(value) for value in values.values()}
     if not same_votes or lengths != {len(fitted.summary.users)}:

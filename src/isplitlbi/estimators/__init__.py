@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from isplitlbi.estimators.alpha_cut import LEARNERS as LEARNERS
     from isplitlbi.estimators.alpha_cut import AlphaCut as AlphaCut
     from isplitlbi.estimators.base import ScoreEstimator as ScoreEstimator
-    from isplitlbi.estimators.voting import VoteEstimator as VoteEstimator
     from isplitlbi.estimators.isplitlbi import ISplitLBI as ISplitLBI
     from isplitlbi.estimators.lbi import LBI as LBI
     from isplitlbi.estimators.margin_mle import MarginMLE as MarginMLE
     from isplitlbi.estimators.per_user import PerUser as PerUser
+    from isplitlbi.estimators.voting import VoteEstimator as VoteEstimator
 
 _HOMES = {
     "AlphaCut": "alpha_cut",

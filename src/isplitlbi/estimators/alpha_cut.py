@@ -21,8 +21,8 @@ from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.data.layout import tally
 from isplitlbi.data.splits import held_out_parts
 from isplitlbi.errors import InvalidSetting
-from isplitlbi.estimators.voting import VoteEstimator
 from isplitlbi.estimators.inputs import as_votes, check_choice, check_seed, threads_of
+from isplitlbi.estimators.voting import VoteEstimator
 from isplitlbi.model.metrics import confusion
 from isplitlbi.typing import Floats, Indices
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from isplitlbi.abnormal import (
@@ -31,7 +31,7 @@ from isplitlbi.data.features import Features
 from isplitlbi.data.layout import Shown
 from isplitlbi.data.readers import Parts
 from isplitlbi.data.summary import Summary
-from isplitlbi.data.vocabulary import Vocabulary, as_series, first_of, show
+from isplitlbi.data.vocabulary import show
 from isplitlbi.errors import InvalidSetting, InvalidVotes
 from isplitlbi.estimators.cards import (
     FeatureEffect,
@@ -44,9 +44,7 @@ from isplitlbi.estimators.cards import (
 from isplitlbi.estimators.certainty import Certainty
 from isplitlbi.estimators.inputs import (
     Pairs,
-    as_votes,
     check_choice,
-    pair_columns,
     pair_features,
     threads_of,
 )
@@ -62,7 +60,7 @@ from isplitlbi.runtime.base import Workforce
 from isplitlbi.runtime.choice import runtime_for
 from isplitlbi.selection import Rule, Selection, predict_outcomes
 from isplitlbi.solvers import bootstrap_consensus
-from isplitlbi.typing import Floats, Indices, Labels
+from isplitlbi.typing import Floats
 
 if TYPE_CHECKING:
     from distributed import Client

@@ -8,7 +8,7 @@ other users, too, whether or not their deviations are distributed as the model t
 Conventions
 -----------
 place      where a number lies in the consensus vector
-local      the places that a user's votes touch: the user's slots, then the tie habits of their items
+local      the places that a user's votes touch: the user's slots, then the habits of their items
 """
 
 from __future__ import annotations
@@ -44,6 +44,7 @@ class OfUser(NamedTuple):
         Floats  # (n_slots, n_slots) the covariance of the user's deviations, given the consensus
     )
     follows: Floats  # (n_slots, n_local) by how much these change with the consensus
+    drift: Floats  # (n_slots,) from the likeliest deviations to their mean, given the consensus
     unsure: Floats  # (n_local,) how the logarithm of that covariance's determinant changes, halved
 
     @property
@@ -71,6 +72,8 @@ class _Seen:
         answering, counts = parameters.terms.answering(link), curvature.layout.edges.counts
 
         def change(by_margin: float, by_level: float) -> Floats:
+            if parameters.terms.ties == "bounded":  # near the bound there is no telling
+                return np.zeros((3, len(curvature.margin)))
             ends = []
             for sign in (1.0, -1.0):
                 margin = curvature.margin + sign * by_margin
@@ -107,9 +110,10 @@ class _Seen:
             0.5 * np.sum(spread * each[:, mine], axis=0)
             for each in (self.bent_by_margin, self.bent_by_level)
         )
+        drift = -inverse @ (by_margin @ of_margin + by_level @ of_level)
         margin, level = margin + of_margin @ follows, level + of_level @ follows
         unsure = by_margin @ margin + by_level @ level
-        return OfUser(place, units, bent, pull, inverse, follows, unsure)
+        return OfUser(place, units, bent, pull, inverse, follows, drift, unsure)
 
     def _touched(self, user: int) -> tuple[Indices, Floats, Floats]:
         """Return the local places, and what each counts for in margins and levels."""
@@ -162,6 +166,16 @@ class Certainty:
     def of_user(self, user: int) -> OfUser:
         """Evaluate the votes of one user."""
         return self.seen.of_user(user)
+
+    def shift_of(self, trait: str, found: OfUser) -> float:
+        """Return how far the mean of what a user has of a trait is from what is likeliest.
+
+        For sharpness and threshold, that is in relation to the consensus.
+        """
+        place = self.seen.parameters.vector.place(trait)
+        at = int(np.flatnonzero(found.place == place)[0])
+        own = found.units[at] * (found.drift[at] + found.follows[at] @ self.shift[found.place])
+        return float(own if trait in (SHARPNESS, THRESHOLD) else own + self.shift[place])
 
     def variance_of(self, trait: str, found: OfUser) -> float:
         """Return the variance of what consensus and a user have of a trait together.

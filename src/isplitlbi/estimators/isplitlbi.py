@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -31,7 +31,10 @@ from isplitlbi.solvers.scales import Given
 if TYPE_CHECKING:
     from distributed import Client
 
-__all__ = ["SOLVERS", "ISplitLBI"]
+__all__ = ["SOLVERS", "ISplitLBI", "Sides", "Ties"]
+
+Ties = Literal["auto", "allowed", "none"]
+Sides = Literal["known", "unknown"]
 
 
 # Where nothing else is said, and nothing is chosen from the votes.
@@ -105,8 +108,9 @@ class ISplitLBI(ScoreEstimator):
         What the rounds of a fit on a cluster came to; only after such a fit.
 
     All others are those of `ScoreEstimator`: ``users_``, ``items_``, ``consensus_``,
-    ``threshold_``, ``entry_times_``, ``left_consensus_``, ``parameters_``, ``summary_`` and, once
-    users are tested, ``abnormal_users_`` and ``abnormality_``.
+    ``threshold_``, ``habits_``, ``side_``, ``terms_``, ``spreads_``, ``entry_times_``,
+    ``left_consensus_``, ``parameters_``, ``summary_`` and, once users are tested,
+    ``abnormal_users_`` and ``abnormality_``.
 
     Examples
     --------
@@ -130,8 +134,8 @@ class ISplitLBI(ScoreEstimator):
         kappa: float | Sequence[float] | None = None,
         terms: str | Sequence[str] = "all",
         scales: Mapping[str, float] | None = None,
-        ties: Literal["auto", "allowed", "none"] = "auto",
-        sides: Literal["known", "unknown"] = "known",
+        ties: Ties = "auto",
+        sides: Sides = "known",
         link: str | Link = "logistic",
         rule: Rule = "map",
         times: Sequence[float] | None = None,
@@ -216,6 +220,7 @@ class ISplitLBI(ScoreEstimator):
             of a folder are read by the workers. Folders must then be such that all workers reach
             them.
         """
+        self._check_settings()
         votes = as_votes(X, y, sample_weight) if client is None else as_given(X, y, sample_weight)
         folder = None if checkpoints is None else Path(checkpoints)
         runtime = runtime_for(
@@ -245,8 +250,6 @@ class ISplitLBI(ScoreEstimator):
 
     def _terms(self, votes: Summary) -> Terms:
         """Return the terms that these votes call for."""
-        check_choice("ties", self.ties, ("auto", "allowed", "none"))
-        check_choice("sides", self.sides, ("known", "unknown"))
         if self.ties == "none" and votes.n_ties:
             raise InvalidVotes(
                 f"ties is 'none', but {votes.n_ties:,} votes are ties. Leave these out, or allow "
@@ -259,12 +262,18 @@ class ISplitLBI(ScoreEstimator):
             has_sides=self.sides == "known",
         )
 
-    def _fit_settings(self, votes: Summary, folds: ArrayLike | None) -> FitSettings:
-        """Return everything that decides the fit; refuse what cannot be."""
+    def _check_settings(self) -> None:
+        """Refuse what cannot be, whatever the votes are."""
         check_seed(self.random_state)
         check_choice("rule", self.rule)
         check_choice("scoring", self.scoring, tuple(SCORINGS))
+        check_choice("ties", self.ties, get_args(Ties))
+        check_choice("sides", self.sides, get_args(Sides))
         check_fdr(self.fdr)
+        Terms.named(self.terms)
+
+    def _fit_settings(self, votes: Summary, folds: ArrayLike | None) -> FitSettings:
+        """Return everything that decides the fit; refuse what cannot be."""
         nus, kappas = (np.atleast_1d(() if x is None else x) for x in (self.nu, self.kappa))
         for given, values in ((self.nu, nus), (self.kappa, kappas)):
             if given is not None and values.size == 0:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from time import perf_counter
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 import polars as pl
@@ -18,11 +18,12 @@ from isplitlbi.data.splits import split_within_user
 from isplitlbi.errors import InvalidSetting, InvalidVotes
 from isplitlbi.estimators.alpha_cut import LEARNERS, AlphaCut
 from isplitlbi.estimators.inputs import check_choice, check_seed
-from isplitlbi.estimators.isplitlbi import ISplitLBI
+from isplitlbi.estimators.isplitlbi import ISplitLBI, Sides, Ties
 from isplitlbi.estimators.lbi import LBI
 from isplitlbi.estimators.margin_mle import MarginMLE
 from isplitlbi.estimators.per_user import PerUser
 from isplitlbi.estimators.voting import VoteEstimator
+from isplitlbi.model.answering import NEVER
 from isplitlbi.model.metrics import (
     confusion,
     log_loss,
@@ -33,6 +34,7 @@ from isplitlbi.model.metrics import (
     recall,
     reliability,
 )
+from isplitlbi.model.terms import Terms
 from isplitlbi.selection import SCORINGS, Rule, Scoring
 from isplitlbi.typing import Floats
 
@@ -59,14 +61,21 @@ class MethodSettings(NamedTuple):
     scoring: Scoring
     n_jobs: int | None
     seed: int
+    terms: str | Sequence[str] = "all"
+    ties: Ties = "auto"
+    sides: Sides = "known"
 
     def check(self) -> None:
         """Refuse words that are none."""
         check_choice("rule", self.rule)
         check_choice("scoring", self.scoring, tuple(SCORINGS))
+        check_choice("ties", self.ties, get_args(Ties))
+        check_choice("sides", self.sides, get_args(Sides))
+        Terms.named(self.terms)
 
 
-# Among these iSplit LBI and LBI choose by their inner folds, as the others choose their penalties.
+# Among these LBI, and iSplit LBI with the paper's terms, choose by their inner folds, as the others
+# choose their penalties. With other terms, iSplit LBI finds from the votes how large they are.
 NUS, KAPPAS = (0.1, 0.3, 1.0), (10.0, 30.0, 100.0)
 
 LINKS = {"uniform": "uniform", "bt": "logistic", "tm": "probit"}
@@ -77,18 +86,17 @@ def _margin_mle(link: str, told: MethodSettings) -> MarginMLE:
 
 
 def _isplitlbi(told: MethodSettings) -> ISplitLBI:
-    rule, scoring, n_jobs, seed = told
+    choices: dict[str, Any] = {"nu": NUS, "kappa": KAPPAS} if told.terms == "paper" else {}
     return ISplitLBI(
-        nu=NUS, kappa=KAPPAS, rule=rule, scoring=scoring, n_jobs=n_jobs, random_state=seed,
-        with_tests=False,
+        **choices, terms=told.terms, ties=told.ties, sides=told.sides, rule=told.rule,
+        scoring=told.scoring, n_jobs=told.n_jobs, random_state=told.seed, with_tests=False,
     )  # fmt: skip
 
 
 def _lbi(told: MethodSettings) -> LBI:
-    rule, scoring, n_jobs, seed = told
     return LBI(
-        kappa=KAPPAS, rule=rule, scoring=scoring, n_jobs=n_jobs, random_state=seed,
-        with_tests=False,
+        kappa=KAPPAS, rule=told.rule, scoring=told.scoring, n_jobs=told.n_jobs,
+        random_state=told.seed, with_tests=False,
     )  # fmt: skip
 
 
@@ -261,6 +269,9 @@ def evaluate(
     min_votes: int = 1,
     rule: Rule = "map",
     scoring: Scoring = "log_loss",
+    terms: str | Sequence[str] = "all",
+    ties: Ties = "auto",
+    sides: Sides = "known",
     seed: int = 0,
     n_jobs: int | None = None,
     progress: Callable[[float, str], None] | None = None,
@@ -286,6 +297,9 @@ def evaluate(
         How methods with probabilities decide; the paper's F1s are always by the threshold.
     scoring
         By what iSplit LBI and LBI choose nu, kappa and the time on their inner folds.
+    terms, ties, sides
+        Of iSplit LBI: in which ways users may differ, whether there may be ties, and whether left
+        and right mean something. Whether there are ties is found from all votes together.
     seed
         Seed of the splits, and of what is random in a method.
     n_jobs
@@ -294,11 +308,13 @@ def evaluate(
         Called before each fit with the share of the work done and what comes next.
     """
     names = methods_named(methods)
-    told = MethodSettings(rule, scoring, n_jobs, seed)
+    told = MethodSettings(rule, scoring, n_jobs, seed, terms, ties, sides)
     told.check()
     if repeats < 1:
         raise InvalidSetting(f"repeats is {repeats}; it must be at least 1.")
     kept, tell = _with_enough(votes, min_votes), progress or (lambda done, doing: None)
+    if ties == "auto":  # or a part without ties would know nothing of those in the other part
+        told = told._replace(ties="allowed" if np.any(kept.outcome == 0) else "none")
     trials: list[_Trial] = []
     for repeat, split in enumerate(_splits(kept, test_share, repeats, seed)):
         for name in names:
@@ -310,6 +326,8 @@ def evaluate(
         "items": len(np.union1d(kept.left, kept.right)), "methods": names, "repeats": repeats,
         "test_share": test_share, "min_votes": min_votes, "grouped": kept.group is not None,
         "rule": rule, "scoring": scoring, "seed": seed,
+        "terms": terms if isinstance(terms, str) else list(terms), "ties": told.ties,
+        "sides": sides,
     }  # fmt: skip
     return Evaluation(settings, _table(trials, names), _reliabilities(trials))
 
@@ -364,7 +382,8 @@ def _score(model: Any, held_out: Comparisons) -> tuple[dict[str, float | None], 
     table = confusion(held_out.outcome, model.predict(held_out), held_out.weight)
     by_threshold, loss, probabilities = table, None, None
     if hasattr(model, "predict_log_proba"):  # such a method can also decide by another rule
-        log_probabilities = model.predict_log_proba(held_out)[:, ::-1]
+        log_probabilities = np.full((len(held_out), 3), NEVER)  # but for the classes of the model
+        log_probabilities[:, 1 - model.classes_] = model.predict_log_proba(held_out)
         probabilities = np.exp(log_probabilities)
         loss = log_loss(held_out.outcome, log_probabilities, held_out.weight)
         answers = model.predict(held_out, rule="threshold")

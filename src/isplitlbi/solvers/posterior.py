@@ -52,8 +52,10 @@ class Curvature(NamedTuple):
             apart = reference[item[edges.first]] - reference[item[edges.second]]
             margin = margin + apart * parameters.all_of(SHARPNESS)[edges.owner]
         found = terms.answering(link).vote_terms(margin, level, *layout.edges.counts)
-        bends = (np.broadcast_to(each, margin.shape) for each in found[1:])
-        return cls(layout, margin, level, *bends, apart)
+        by_margin, by_threshold, mm, mt, tt = (
+            np.broadcast_to(each, margin.shape) for each in found[1:]
+        )
+        return cls(layout, margin, level, by_margin, by_threshold, mm, mt, tt, apart)
 
     def of_slots(self) -> Floats:
         """Return what that means for every slot by itself, where its unit is one."""
