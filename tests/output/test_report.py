@@ -284,7 +284,11 @@ def test_the_script_gets_everybodys_deviations_along_the_path(model, told):
     consensus = unpacked(path["consensus"]).reshape(along.consensus.shape)
     np.testing.assert_array_equal(consensus, along.consensus)
     assert (path["n_items"], path["width"]) == (along.vector.n_items, along.vector.width)
-    assert consensus[path["chosen"], path["threshold"]] == model.threshold_
+    assert path["ties"] == "log"
+    assert np.exp(consensus[path["chosen"], path["threshold"]]) == pytest.approx(model.threshold_)
+    np.testing.assert_array_equal(unpacked(path["reference"]), model.terms_.reference)
+    habits = consensus[path["chosen"], path["habits"] :]
+    np.testing.assert_allclose(np.exp(habits), model.habits_)
     start, exact = unpacked(path["start"]), unpacked(path["at_chosen"])
     rough = deviations_of(path)
     assert path["chosen"] in path["kept"]
@@ -294,8 +298,10 @@ def test_the_script_gets_everybodys_deviations_along_the_path(model, told):
         np.testing.assert_array_equal(
             unpacked(path["coordinate"])[mine], along.slots.coordinate[slots]
         )
-        np.testing.assert_allclose(exact[mine], model.parameters_.deviation[slots], rtol=1e-6)
-        expected = along.deviation[path["kept"]][:, slots]
+        units = model.parameters_.units[slots]  # the script gets logits
+        found = model.parameters_.deviation[slots] * units
+        np.testing.assert_allclose(exact[mine], found, rtol=1e-6)
+        expected = along.deviation[path["kept"]][:, slots] * units
         np.testing.assert_allclose(rough[:, mine], expected, atol=0.51 * path["step"])
 
 
