@@ -389,8 +389,9 @@ def test_hostile_ids_add_no_element_and_no_attribute(source, tmp_path):
     def shapes(page):
         return {(tag, tuple(sorted(attributes))) for tag, attributes in page.elements}
 
-    # A long id has a title, so that it can be read; nothing else is new.
-    assert shapes(theirs) - shapes(ours) <= {("bdi", ("title",))}
+    # A long id has a title, so that it can be read, and users who are all alike are a bar.
+    known = {("bdi", ("title",)), ("rect", ("height", "width", "x", "y"))}
+    assert shapes(theirs) - shapes(ours) <= known
     assert sum(tag == "script" for tag, _ in theirs.elements) == 3
     assert json.loads(theirs.texts["study"])["items"] == strangers.items_.tolist()
     visible = "".join(theirs.visible)
@@ -476,7 +477,7 @@ def test_where_everybody_is_abnormal_nobody_is_left_to_compare_with(tmp_path):
     taste = np.array([rng.permutation(6) for _ in range(4)])
     outcome = np.sign(taste[user, left] - taste[user, right])
     # All users left before the first time, so that there is no score of the consensus alone.
-    model = ISplitLBI(n_folds=2, fdr=0.9, times=[5.0, 6.0]).fit(
+    model = ISplitLBI(terms="paper", n_folds=2, fdr=0.9, times=[5.0, 6.0]).fit(
         Comparisons.from_arrays(user, left, right, outcome)
     )
     assert len(model.abnormal_users_) == 4

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,7 +13,8 @@ from numpy.typing import NDArray
 from isplitlbi.abnormal import Effect
 from isplitlbi.data.outcomes import WINNERS
 from isplitlbi.estimators import ScoreEstimator
-from isplitlbi.estimators.cards import Measured
+from isplitlbi.estimators.cards import Measured, UserCard
+from isplitlbi.model.terms import Feature, Side
 from isplitlbi.selection import SCORINGS
 
 __all__ = [
@@ -111,24 +114,32 @@ def with_cards(table: pl.DataFrame, model: ScoreEstimator) -> pl.DataFrame:
     """
     if model.terms_.ties == "bounded" or not model.has_votes():
         return table
-    cards = {card.user: card for card in model.user_cards()}
-    of_rows = [cards[user] for user in table["user"]]
-    columns: dict[str, list[Measured | None]] = {}
-    if model.terms_.has_sharpness:
-        columns["sharpness"] = [card.slope for card in of_rows]
-    columns["side"] = [card.side for card in of_rows]
-    columns["tie_factor"] = [card.tie_factor for card in of_rows]
-    names = () if model.summary_.units is None else model.summary_.units.names
-    for name in names:
-        columns[f"feature_{name}"] = [card.features[name] for card in of_rows]
-    found = [
-        pl.Series(f"{name}{ending}", [None if each is None else each[part] for each in measured])
-        for name, measured in columns.items()
-        if not all(each is None for each in measured)
-        for part, ending in enumerate(("", "_low", "_high"))
-    ]
-    taste = pl.Series("taste", [card.taste for card in of_rows], dtype=pl.Float64)
-    return table.with_columns(*found, taste)
+    cards = {card.user: card for card in model.user_cards()}  # of those who have voted
+    of_rows = [cards.get(user) for user in table["user"]]
+    terms = model.terms_
+    measures: dict[str, Callable[[UserCard], Measured | None]] = {}
+    if terms.has_sharpness:
+        measures["sharpness"] = lambda card: card.slope
+    if Side.name in terms.names:
+        measures["side"] = lambda card: card.side
+    if terms.has_ties:
+        measures["tie_factor"] = lambda card: card.tie_factor
+    for term in terms.all:
+        if isinstance(term, Feature):
+            measures[f"feature_{term.name}"] = partial(_of_feature, term.name)
+    found = []
+    for name, measure in measures.items():
+        values = [None if card is None else measure(card) for card in of_rows]
+        found += [
+            pl.Series(f"{name}{ending}", [each and each[part] for each in values], pl.Float64)
+            for part, ending in enumerate(("", "_low", "_high"))
+        ]
+    taste = [None if card is None else card.taste for card in of_rows]
+    return table.with_columns(*found, pl.Series("taste", taste, pl.Float64))
+
+
+def _of_feature(name: str, card: UserCard) -> Measured | None:
+    return card.features.get(name)
 
 
 def _tests(model: ScoreEstimator, fdr: float | None, order: NDArray[np.intp]) -> dict[str, Any]:

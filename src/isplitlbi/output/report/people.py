@@ -56,7 +56,7 @@ def people_of(model: ScoreEstimator) -> dict[str, Any] | None:
 
 def _strips(model: ScoreEstimator) -> list[dict[str, Any]]:
     """Return a picture for every term of one number per user."""
-    cards = [card for card in model.user_cards() if card.n_votes > 0]
+    cards = model.user_cards()
     asked: list[tuple[str, str, Callable[[UserCard], Measured | None], dict[str, Any]]] = []
     if SHARPNESS in model.terms_.names:
         told = "How clearly users tell apart what the group tells apart: 1 like the group, 0 by "

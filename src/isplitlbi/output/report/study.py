@@ -150,8 +150,8 @@ def _words(model: ScoreEstimator, order: NDArray[np.intp]) -> list[list[str]]:
     """Return what every user is like beside the group; nothing where a model has no such terms."""
     if model.terms_.ties == "bounded":
         return []
-    cards = model.user_cards()
-    return [cards[user].words for user in order]
+    words = {card.user: card.words for card in model.user_cards()}  # of those who have voted
+    return [words.get(user, []) for user in model.users_[order].tolist()]
 
 
 def _telling(model: ScoreEstimator, order: NDArray[np.intp]) -> dict[str, Any]:
