@@ -4,6 +4,7 @@
     python experiments/terms.py age --splits 20       and 20 random ones, of one study
     python experiments/terms.py --without             and each term switched off in turn
     python experiments/terms.py --simulated           only simulated votes: is the truth recovered?
+    python experiments/terms.py --features            and only those: is the effect of a feature?
 
 The studies lie in ../shared/data beside the project or in --data FOLDER: NAME.csv and
 splits/NAME.csv, with the columns user,left,right,winner (and is_test,fold in splits); what is not
@@ -261,22 +262,74 @@ def recovered(model: Any, study: Study) -> Iterator[dict[str, Any]]:
 
 
 def estimates(model: Any) -> dict[str, tuple[Any, Any, Any]]:
-    """Return per term the estimates and both ends of their intervals; None where there are none.
+    """Return per term the estimates and both ends of their intervals.
 
     This is the one place that knows how a model tells of its terms.
     """
-    found: dict[str, tuple[Any, Any, Any]] = {}
-    parameters = model.parameters_
-    thresholds = np.array([model.threshold(user) for user in model.users_])
-    found["threshold"] = (centred(np.log(thresholds)), None, None)
-    for trait in parameters.terms.traits:
-        if trait.name in ("sharpness", "side"):
-            scale = parameters.terms.scale(trait.name)
-            values = scale * np.asarray(parameters.all_of(trait.name))
-            found[trait.name] = (values + (trait.name == "sharpness"), None, None)
-    if hasattr(parameters.vector, "habits") and getattr(parameters.terms, "has_habits", False):
-        found["habit"] = (centred(parameters.consensus[parameters.vector.habits]), None, None)
+    cards = model.user_cards()
+    found = {
+        "sharpness": tuple(np.array([card.slope for card in cards]).T),
+        "side": tuple(np.array([card.side for card in cards]).T),
+    }
+    thresholds = np.log([card.tie_factor for card in cards]).T
+    found["threshold"] = tuple(thresholds - thresholds[0].mean())
+    habits = np.log([model.habits_, *model.habit_intervals()])
+    found["habit"] = tuple(habits - habits[0].mean())
     return found
+
+
+# An effect of .5 logit that is the same for everybody; that users differ in, and in all else; and
+# where no tie may be declared.
+PLANTED = 0.5
+SMALL: dict[str, Any] = {
+    "n_users": 40, "n_items": 8, "votes_per_user": (40, 80), "score_sd": 1.0, "threshold": 0.7,
+    "abnormal_share": 0.0, "features": {"length": PLANTED},
+}  # fmt: skip
+DIFFERING: dict[str, Any] = {
+    "features": {"length": (PLANTED, 0.4)}, "sharpness": 0.4, "side": 0.4, "taste_sd": 0.6,
+    "threshold_sd": 0.3, "tie_habit": 0.3,
+}  # fmt: skip
+PLANTED_STUDIES: dict[str, dict[str, Any]] = {
+    "all alike": SMALL,
+    "users differ": SMALL | DIFFERING,
+    "users differ, no ties": SMALL | DIFFERING
+    | {"threshold": None, "threshold_sd": 0.0, "tie_habit": 0.0},
+    "users differ, more votes": SMALL | DIFFERING | {"n_users": 100, "votes_per_user": (100, 150)},
+}  # fmt: skip
+
+
+def planted(task: tuple[str, int]) -> dict[str, Any]:
+    """Fit one study with a planted effect; say whether the interval covers it."""
+    name, seed = task
+    votes = simulate(**PLANTED_STUDIES[name], random_state=seed).votes
+    (effect,) = ISplitLBI(with_tests=False, n_jobs=1).fit(votes).features()
+    truth = PLANTED * effect.unit
+    return {
+        "study": name, "seed": seed, "off": effect.effect - truth,
+        "error": (effect.high - effect.low) / 2.0, "covers": effect.low <= truth <= effect.high,
+    }  # fmt: skip
+
+
+def run_features(n_studies: int, n_processes: int) -> list[dict[str, Any]]:
+    """Fit studies with a planted effect of a feature."""
+    tasks = [(name, seed) for name in PLANTED_STUDIES for seed in range(n_studies)]
+    rows = []
+    with bar(len(tasks)) as tell, ProcessPoolExecutor(n_processes) as pool:
+        for row in pool.map(planted, tasks, chunksize=4):
+            rows.append(row)
+            tell(row["study"])
+    return rows
+
+
+def features_table(rows: list[dict[str, Any]]) -> str:
+    lines = []
+    for name in dict.fromkeys(row["study"] for row in rows):
+        found = [row for row in rows if row["study"] == name]
+        off, covers = ([row[what] for row in found] for what in ("off", "covers"))
+        half = float(np.mean([row["error"] for row in found]))
+        lines.append([name, str(len(found)), shown(*mean_and_error(off), sign="+"),
+                      f"{half:.3f}", f"{100 * np.mean(covers):.1f} %"])  # fmt: skip
+    return table(["votes", "studies", "off by", "half an interval", "intervals that cover"], lines)
 
 
 def compared(name: str, true: Any, estimate: Any, low: Any = None, high: Any = None) -> Any:
@@ -375,6 +428,8 @@ def main() -> int:
     parser.add_argument("--sides-unknown", default="", metavar="STUDY,...",
                         help="studies whose left and right mean nothing")  # fmt: skip
     parser.add_argument("--simulated", action="store_true", help="only simulated votes")
+    parser.add_argument("--features", action="store_true",
+                        help="only simulated votes with a feature")  # fmt: skip
     parser.add_argument("--repeats", type=at_least_one, default=5,
                         help="how many simulated studies")  # fmt: skip
     parser.add_argument("--jobs", type=at_least_one, default=1, help="processes")
@@ -382,7 +437,10 @@ def main() -> int:
     asked = parser.parse_args()
     if unknown := set(asked.studies) - set(STUDIES):
         parser.error(f"{', '.join(sorted(unknown))}: not one of {', '.join(STUDIES)}")
-    if asked.simulated:
+    if asked.features:
+        rows = run_features(asked.repeats, asked.jobs)
+        print(features_table(rows))
+    elif asked.simulated:
         rows = run_simulated(asked.repeats)
         print(simulated_table(rows))
     else:

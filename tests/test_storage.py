@@ -42,10 +42,13 @@ def folder(model, tmp_path):
 
 
 def assert_same_model(one, other):
-    for name in ("consensus_", "entry_times_", "users_", "items_", "classes_"):
+    for name in ("consensus_", "entry_times_", "users_", "items_", "classes_", "habits_"):
         np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
-    for name in ("time_", "nu_", "kappa_", "threshold_", "left_consensus_", "abnormal_users_"):
+    for name in ("time_", "nu_", "kappa_", "threshold_", "side_", "spreads_", "left_consensus_"):
         assert getattr(one, name) == getattr(other, name)
+    assert one.terms_.as_dict() == other.terms_.as_dict()
+    if hasattr(one, "abnormal_users_") or hasattr(other, "abnormal_users_"):
+        assert one.abnormal_users_ == other.abnormal_users_
     np.testing.assert_array_equal(one.parameters_.deviation, other.parameters_.deviation)
     pairs = one.votes()
     np.testing.assert_array_equal(one.predict_proba(pairs), other.predict_proba(pairs))
@@ -57,9 +60,10 @@ def assert_same_model(one, other):
 
 @pytest.mark.parametrize(
     "settings",
-    [{}, {"nu": [0.5, 1.0]}, {"time": 0.7}, {"link": "probit"}, {"link": Logistic()},
-     {"solver": Explicit(step_scale=0.5), "time": 0.7}],
-    ids=["plain", "candidates", "time", "probit", "link", "explicit"],
+    [{}, {"nu": [0.5, 1.0], "terms": "paper"}, {"time": 0.7}, {"link": "probit"},
+     {"link": Logistic()}, {"solver": Explicit(step_scale=0.5), "time": 0.7, "terms": "paper"},
+     {"terms": ["taste", "side"], "scales": {"side": 0.5}}, {"sides": "unknown"}],
+    ids=["plain", "candidates", "time", "probit", "link", "explicit", "some terms", "no sides"],
 )  # fmt: skip
 def test_a_model_comes_back_as_it_was(tmp_path, settings):
     model = fitted(**settings)
@@ -77,6 +81,23 @@ def test_a_model_comes_back_as_it_was(tmp_path, settings):
     # It can be fitted again with the same settings, and stored again.
     assert_same_model(loaded.fit(model.votes()), model)
     save_model(loaded, tmp_path / "again")
+
+
+@pytest.mark.parametrize("threshold", [None, 0.7])
+def test_votes_without_ties_and_votes_with_features_come_back(tmp_path, threshold):
+    votes = simulate(
+        n_users=8, n_items=5, votes_per_user=(20, 30), score_sd=1.0, threshold=threshold,
+        features={"length": (0.5, 0.3)}, random_state=3,
+    ).votes  # fmt: skip
+    model = fitted(votes, with_tests=False)
+    save_model(model, tmp_path / "model")
+    loaded = load_model(tmp_path / "model")
+    assert_same_model(loaded, model)
+    assert (loaded.threshold_ is None) == (threshold is None)
+    assert loaded.features() == model.features()
+    assert loaded.user_cards() == model.user_cards()
+    assert str(loaded.ranking_as_shown()) == str(model.ranking_as_shown())
+    np.testing.assert_array_equal(loaded.habit_intervals(), model.habit_intervals())
 
 
 def test_weights_and_groups_come_back(tmp_path):
@@ -203,6 +224,7 @@ def cut(file):
         (lambda f: (f / "model.json").write_text("[]"), "this model is damaged"),
         (lambda f: change(f, format="another"), "this is not a model folder"),
         (lambda f: change(f, version=99), "format version 99 cannot be read here.*fit the model"),
+        (lambda f: change(f, version=4), "format version 4 cannot be read here.*fit the model"),
         (lambda f: change(f, version=3), "format version 3 cannot be read here.*fit the model"),
         (lambda f: change(f, estimator="Oracle"), "this model is damaged"),
         (lambda f: change(f, fingerprint="0" * 64), "its files do not belong together"),

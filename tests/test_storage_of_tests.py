@@ -100,7 +100,7 @@ def test_the_file_of_users_of_another_model_does_not_fit(folder, tmp_path, rever
 def test_every_finding_is_stored(folder):
     with np.load(folder / "abnormal.npz") as content:
         findings = {field.name for field in fields(Abnormality)}
-        assert set(content.files) == findings | {"fingerprint", "traits"}
+        assert set(content.files) == findings | {"fingerprint", "has_habits", "terms", "traits"}
 
 
 def test_a_part_whose_users_are_gone_cannot_be_stored(reversing, tmp_path):

@@ -54,12 +54,13 @@ from isplitlbi.typing import Floats, Indices
 
 __all__ = ["FitSettings", "Fitted", "fit"]
 
-# Multiples of a variance that are tried one after the other, and what one must gain.
-MULTIPLE, MOST_MULTIPLES, LEAST_GAIN = 4.0, 3, 1e-4
+# Multiples of a variance that are tried, how often at most, and what one must gain.
+MULTIPLES, LEAST_GAIN = ((4.0, 3), (2.0, 1)), 1e-4
 # Where the user in the middle deviates by less than this share of what all do, few differ by much:
 # then a small nu with little damping is tried, too. So many folds decide.
 FEW_DIFFER, KAPPA_OF_FEW, FOLDS_THAT_CHOOSE = 0.5, 300.0, 2
 SHARE_OF_SIZING = 0.2  # of the work of a fit
+USUAL_TRIALS = 12  # of sizes, for telling how far the work is
 
 
 @dataclass(frozen=True, eq=False)
@@ -382,23 +383,30 @@ class Search:
         self.references: list[Floats | None] = []
 
     def best_from(self, sizes: Sizes, given: Given) -> Sizes:
-        """Return the best of a few multiples, of taste and then of the threshold."""
+        """Return the best of a few multiples, of taste and of the threshold."""
         loss = self._loss(sizes)
-        for name in (TASTE, THRESHOLD):
-            known = given.nu is not None if name == TASTE else name in given.scales
-            if known or sizes.terms.scale(name) == 0.0:
-                continue
-            for factor in (MULTIPLE, 1.0 / MULTIPLE):
-                moved = False
-                for _ in range(MOST_MULTIPLES):
-                    other = sizes.resized({name: factor})
-                    other_loss = self._loss(other)
-                    if not other_loss < loss * (1.0 - LEAST_GAIN):
-                        break
-                    sizes, loss, moved = other, other_loss, True
-                if moved:
-                    break
+        for multiple, most in MULTIPLES:
+            for name in (TASTE, THRESHOLD):
+                known = given.nu is not None if name == TASTE else name in given.scales
+                if not known and sizes.terms.scale(name) > 0.0:
+                    sizes, loss = self._along(name, multiple, most, sizes, loss)
         return sizes
+
+    def _along(
+        self, name: str, multiple: float, most: int, sizes: Sizes, loss: float
+    ) -> tuple[Sizes, float]:
+        """Go up as long as that is better or, if it is not at all, down."""
+        for factor in (multiple, 1.0 / multiple):
+            start = sizes
+            for _ in range(most):
+                other = sizes.resized({name: factor})
+                other_loss = self._loss(other)
+                if not other_loss < loss * (1.0 - LEAST_GAIN):
+                    break
+                sizes, loss = other, other_loss
+            if sizes is not start:
+                break
+        return sizes, loss
 
     def _loss(self, sizes: Sizes) -> float:
         jobs = [
@@ -407,7 +415,7 @@ class Search:
         ]
         found: list[SizesScore] = self.runtime.side_by_side(jobs, self.reporter)
         self.references = [each.reference for each in found]
-        self.reporter.advance(0.5 / MOST_MULTIPLES / 3.0)
+        self.reporter.advance(0.7 / USUAL_TRIALS)
         return sum(each.loss for each in found)
 
 

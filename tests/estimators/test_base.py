@@ -18,7 +18,7 @@ from studies import ITEM, QUICK, USER, assert_same_fit
 
 @pytest.mark.parametrize("link", LINKS)
 def test_probabilities_sum_to_one_and_swapping_sides_mirrors_them(X, y, link):
-    fitted = ISplitLBI(**QUICK, link=link).fit(X, y)
+    fitted = ISplitLBI(**QUICK, link=link, sides="unknown").fit(X, y)
     swapped = X.rename(columns={"left": "right", "right": "left"})
     probabilities = fitted.predict_proba(X)
     assert probabilities.shape == (len(X), 3)
@@ -32,15 +32,18 @@ def test_probabilities_sum_to_one_and_swapping_sides_mirrors_them(X, y, link):
 def test_probabilities_stand_in_the_order_of_the_classes(X, model):
     probabilities = model.predict_proba(X)
     for row, expected in zip(X.itertuples(index=False), probabilities, strict=True):
-        scores = dict(zip(model.items_, model.scores(row.user), strict=True))
-        margin, threshold = scores[row.left] - scores[row.right], model.threshold(row.user)
+        own = model.parameters_.of_user(model.user_index(row.user))
+        left, right = (model.items_.tolist().index(item) for item in (row.left, row.right))
+        np.testing.assert_array_equal(own.scores, model.scores(row.user))
+        margin = own.scores[left] - own.scores[right] + own.trait("side")
+        threshold = model.threshold(row.user) * model.habits_[left] * model.habits_[right]
         right, left = expit(-margin - threshold), expit(margin - threshold)
         np.testing.assert_allclose(expected, [right, 1 - left - right, left], rtol=1e-9)
 
 
 def test_the_two_rules_predict_as_they_say(X, y, model):
-    by_threshold = ISplitLBI(**QUICK, rule="threshold").fit(X, y)
-    by_map = ISplitLBI(**QUICK).fit(X, y)
+    by_threshold = ISplitLBI(**QUICK, sides="unknown", rule="threshold").fit(X, y)
+    by_map = ISplitLBI(**QUICK, sides="unknown").fit(X, y)
     assert_same_fit(by_threshold, by_map)
     likely = by_map.classes_[by_map.predict_proba(X).argmax(axis=1)]
     np.testing.assert_array_equal(by_map.predict(X), likely)
@@ -65,9 +68,10 @@ def test_an_unknown_user_gets_the_consensus(model):
     assert model.threshold("stranger") == model.threshold() == model.threshold_
     assert str(model.ranking("stranger")) == str(model.ranking())
     a, b = model.items_[:2]
-    margin = model.consensus_[0] - model.consensus_[1]
+    margin = model.consensus_[0] - model.consensus_[1] + model.side_
+    threshold = model.threshold_ * model.habits_[0] * model.habits_[1]
     ((_, _, left),) = model.predict_proba([("stranger", a, b)])
-    assert left == pytest.approx(expit(margin - model.threshold_))
+    assert left == pytest.approx(expit(margin - threshold))
 
 
 def test_known_and_unknown_users_may_be_asked_together(model):
@@ -111,10 +115,15 @@ def test_a_user_of_another_type_is_an_error_not_a_stranger(model, numbered):
 # --- rankings ------------------------------------------------------------------------------
 
 
-def test_an_item_that_a_user_never_compared_stands_where_the_consensus_puts_it(model):
+def test_an_item_that_a_user_never_compared_stands_where_the_consensus_puts_it(votes, model):
+    paper = ISplitLBI(**QUICK, terms="paper").fit(votes)
     place = model.items_.tolist().index(ITEM)
-    assert model.scores(USER)[place] == model.consensus_[place]
-    assert np.all(np.delete(model.scores(USER) != model.consensus_, place))
+    assert paper.scores(USER)[place] == paper.consensus_[place]
+    assert np.all(np.delete(paper.scores(USER) != paper.consensus_, place))
+    # A user's sharpness is that on all items.
+    sharper = model.parameters_.all_of("sharpness")[model.user_index(USER)]
+    expected = model.consensus_[place] + sharper * model.terms_.reference[place]
+    assert model.scores(USER)[place] == pytest.approx(expected)
     ranking = model.ranking(USER)
     assert ranking.items[~ranking.compared].tolist() == [ITEM]
     assert f"({ITEM})" in str(ranking)
@@ -161,7 +170,12 @@ def test_a_recommendation_needs_exactly_one_question(model, asked):
 
 
 def test_the_distance_to_the_consensus_is_that_of_the_scores(model):
-    expected = [np.linalg.norm(model.scores(user) - model.consensus_) for user in model.users_]
+    expected = [
+        np.linalg.norm(
+            (model.scores(user) - model.consensus_)[model.parameters_.compared_by(place)]
+        )
+        for place, user in enumerate(model.users_)
+    ]
     np.testing.assert_allclose(model.distance_to_consensus(), expected, rtol=1e-9)
 
 

@@ -19,6 +19,7 @@ from isplitlbi import (
     save_model,
 )
 from isplitlbi.estimators import ScoreEstimator
+from isplitlbi.evaluation.simulate import simulate
 from isplitlbi.output import plots
 from isplitlbi.output.report import write_report
 from isplitlbi.output.tables import (
@@ -36,9 +37,14 @@ from votes import rebuilt
 
 # Users are tested where a test needs it.
 METHODS = {
+    # Without sides, what is predicted turns with the pair.
     "isplitlbi": ISplitLBI(
-        kappa=5.0, times=np.geomspace(0.1, 1.2, 6).tolist(), n_folds=2, with_tests=False
-    ),
+        kappa=5.0,
+        times=np.geomspace(0.1, 1.2, 6).tolist(),
+        n_folds=2,
+        sides="unknown",
+        with_tests=False,
+    ),  # fmt: skip
     "lbi": LBI(kappa=10.0, n_folds=2, with_tests=False),
     "per-user": PerUser([0.003, 0.1, 3.0], n_folds=2),
     "margin-mle": MarginMLE(),
@@ -273,7 +279,9 @@ def test_scores_give_rankings_relations_and_recommendations(name, fitted, votes)
         ranking = model.ranking(user)
         assert ranking.scores.tolist() == sorted(scores.values(), reverse=True)
         best, worst = ranking.items[0], ranking.items[-1]
-        apart = scores[best] - scores[worst] > model.threshold(user)
+        own = dict(zip(model.items_.tolist(), model.habits_.tolist(), strict=True))
+        threshold = model.threshold(user) * own[best] * own[worst]
+        apart = scores[best] - scores[worst] > threshold
         assert model.relation(best, worst, user) == ("better" if apart else "tied")
         assert (best in model.recommend(user, better_than=worst)) == apart
         assert (best in model.recommend(user, same_as=worst)) == (not apart)
@@ -375,3 +383,113 @@ def test_an_estimator_without_scores_cannot_be_stored(fitted, tmp_path):
     with pytest.raises(ISplitLBIError, match=r"only ISplitLBI, .* can be stored, not AlphaCut"):
         save_model(fitted["alpha-cut"], tmp_path / "model")
     assert list(tmp_path.iterdir()) == []
+
+
+# --- votes without ties, and votes with features -----------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def forced():
+    """Votes that all name a winner."""
+    return simulate(
+        n_users=8, n_items=5, votes_per_user=(35, 50), score_sd=1.5, deviation_sd=3.0,
+        threshold=None, abnormal_share=0.25, random_state=5,
+    ).votes  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def with_features():
+    """Votes with the length of both sides."""
+    return simulate(
+        n_users=8, n_items=5, votes_per_user=(35, 50), score_sd=1.0, threshold=0.7,
+        abnormal_share=0.0, features={"length": 1.0}, random_state=5,
+    ).votes  # fmt: skip
+
+
+@every_method
+def test_votes_without_ties_can_be_fitted(name, forced):
+    model = clone(METHODS[name]).fit(forced)
+    assert 0.6 < model.score(forced) <= 1.0
+    if name == "isplitlbi":
+        assert set(model.predict(forced).tolist()) == {1, -1}
+
+
+@pytest.mark.parametrize("sides", ["known", "unknown"])
+@pytest.mark.parametrize("terms", ["all", "taste,side"])
+def test_without_ties_there_is_no_tie_anywhere(forced, pairs, terms, sides, tmp_path):
+    model = clone(METHODS["isplitlbi"]).set_params(terms=terms, sides=sides).fit(forced)
+    assert model.classes_.tolist() == [-1, 1]
+    assert model.threshold_ is None and model.threshold(forced.users[0]) is None
+    assert "threshold" not in model.spreads_
+    chances = model.predict_proba(pairs)
+    assert chances.shape == (len(pairs), 2)
+    np.testing.assert_allclose(chances.sum(axis=1), 1.0)
+    np.testing.assert_allclose(np.exp(model.predict_log_proba(pairs)), chances)
+    sure = np.abs(chances[:, 0] - 0.5) > 1e-6
+    for rule in ("map", "threshold"):
+        answer = model.predict(pairs, rule=rule)
+        assert set(answer.tolist()) == {1, -1}
+        np.testing.assert_array_equal(answer[sure], np.where(chances[sure, 1] > 0.5, 1, -1))
+    ranking = model.ranking()
+    assert ranking.tier is None and len(ranking.tiers) == forced.n_items
+    best, worst = ranking.items[0], ranking.items[-1]
+    assert model.relation(best, worst) == "better" and model.relation(worst, best) == "worse"
+    assert best in model.recommend(better_than=worst)
+    with pytest.raises(ISplitLBIError, match="no item is as good as another here"):
+        model.recommend(same_as=best)
+    card = model.user_card(forced.users[0])
+    assert card.tie_factor is None
+
+
+def test_where_ties_are_allowed_they_need_not_occur(forced):
+    model = clone(METHODS["isplitlbi"]).set_params(ties="allowed").fit(forced)
+    assert model.classes_.tolist() == [-1, 0, 1]
+    assert 0.0 < model.threshold_ < 0.2
+    assert 0.0 < model.predict_proba(forced)[:, 1].max() < 0.2
+
+
+@every_method
+def test_votes_with_features_can_be_fitted_and_predicted(name, with_features):
+    model = clone(METHODS[name]).fit(with_features)
+    answer = model.predict(with_features)
+    X, _ = columns_of(with_features)
+    (length,) = with_features.features.columns
+    np.testing.assert_array_equal(model.predict(X.with_columns(length=length)), answer)
+    alike = model.predict(X)
+    assert np.array_equal(alike, answer) == (name != "isplitlbi")
+
+
+def test_features_move_what_is_predicted_and_what_is_not_told_is_alike(with_features):
+    model = clone(METHODS["isplitlbi"]).fit(with_features)
+    user, (a, b, *_) = with_features.users[0], with_features.items
+    pair = pl.DataFrame({"user": [user], "left": [a], "right": [b]})
+    left = [
+        float(model.predict_proba(pair.with_columns(length_left=x, length_right=1.0))[0, 2])
+        for x in (-1.0, 1.0, 3.0)
+    ]
+    assert left == sorted(left) and left[2] - left[0] > 0.1
+    assert left[1] == pytest.approx(model.predict_proba(pair)[0, 2])
+    with pytest.raises(InvalidVotes, match="length_left is missing"):
+        model.predict(pair.with_columns(length_left=None, length_right=1.0))
+
+
+@with_scores
+def test_only_a_model_with_features_tells_of_them(name, fitted, with_features):
+    assert fitted[name].features() == ()
+    model = clone(METHODS[name]).fit(with_features)
+    assert [effect.name for effect in model.features()] == ["length"] * (name == "isplitlbi")
+    assert model.ranking_as_shown().items.tolist()
+    if name != "isplitlbi":
+        assert str(model.ranking_as_shown()) == str(model.ranking())
+
+
+@with_scores
+def test_cards_are_written_where_users_have_deviations_of_some_size(name, fitted, votes):
+    model = fitted[name]
+    if name in ("isplitlbi", "lbi"):
+        assert [card.user for card in model.user_cards()] == votes.users.tolist()
+        with pytest.raises(InvalidVotes, match="user 'nobody' has no votes in this model"):
+            model.user_card("nobody")
+    else:
+        with pytest.raises(ISplitLBIError, match=f"{type(model).__name__} does not say by how"):
+            model.user_cards()

@@ -26,7 +26,9 @@ from studies import LAYOUTS, QUICK, TIMES, USER, assert_same_fit
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_from_votes_to_abnormal_users_predictions_and_rankings(votes, X, y, study, solver):
     truth = study.truth
-    fitted = ISplitLBI(kappa=5.0, times=TIMES, n_folds=3, solver=solver).fit(votes)
+    fitted = ISplitLBI(
+        kappa=5.0, terms="paper", times=TIMES, n_folds=3, solver=solver
+    ).fit(votes)  # fmt: skip
     # The users with a taste of their own leave the consensus before all the others.
     entry = fitted.entry_times_
     assert entry[truth.abnormal].max() < entry[~truth.abnormal].min()
@@ -45,9 +47,13 @@ def test_fitted_attributes_are_as_documented(model, votes):
     assert model.n_features_in_ == 3
     assert model.consensus_.shape == (votes.n_items,)
     assert isinstance(model.threshold_, float)
-    assert model.threshold_ >= model.delta
+    assert model.threshold_ > 0.0
+    assert model.habits_.shape == (votes.n_items,) and np.all(model.habits_ > 0.0)
+    assert isinstance(model.side_, float)
+    assert model.terms_.names == ("taste", "sharpness", "side", "threshold")
+    assert set(model.spreads_) == set(model.terms_.names)
     assert model.entry_times_.shape == (votes.n_users,)
-    assert (model.nu_, model.kappa_) == (model.nu, model.kappa)
+    assert model.nu_ > 0.0 and model.kappa_ == model.kappa
     assert model.time_ == model.selection_.time
     assert model.time_ in TIMES
     assert isinstance(model.path_, RegularizationPath)
@@ -138,7 +144,8 @@ def test_without_times_they_are_found_from_the_votes(X, y):
 
 
 def test_lists_of_nu_and_kappa_are_chosen_from(X, y):
-    fitted = ISplitLBI(nu=[0.2, 1.0], kappa=[2.0, 5.0], times=TIMES, n_folds=3).fit(X, y)
+    settings = {"terms": "paper", "times": TIMES, "n_folds": 3}
+    fitted = ISplitLBI(nu=[0.2, 1.0], kappa=[2.0, 5.0], **settings).fit(X, y)
     tried = [(c.dynamics.nu, c.dynamics.kappa) for c in fitted.selection_.candidates]
     assert tried == [(0.2, 2.0), (0.2, 5.0), (1.0, 2.0), (1.0, 5.0)]
     best = [c.mean("log_loss").min() for c in fitted.selection_.candidates]
@@ -147,7 +154,7 @@ def test_lists_of_nu_and_kappa_are_chosen_from(X, y):
         fitted.nu_,
         fitted.kappa_,
     )
-    alone = ISplitLBI(nu=fitted.nu_, kappa=fitted.kappa_, times=TIMES, n_folds=3).fit(X, y)
+    alone = ISplitLBI(nu=fitted.nu_, kappa=fitted.kappa_, **settings).fit(X, y)
     assert_same_fit(fitted, alone)
 
 
@@ -160,7 +167,7 @@ def test_the_scoring_asked_for_decides_the_time(X, y, scoring):
 
 
 def test_a_scheme_and_a_link_are_taken_as_they_are(X, y):
-    settings = {**QUICK, "time": 0.4}
+    settings = {**QUICK, "time": 0.4, "terms": "paper"}
     fitted = ISplitLBI(**settings, solver=Explicit(projection="separate"), link=Probit()).fit(X, y)
     assert fitted.path_.settings["projection"] == "separate"
     assert fitted.path_.settings["link"] == "probit"
@@ -193,16 +200,22 @@ def test_both_backends_give_the_same_model(X, y):
         ({"delta": 0.0}, "delta is 0.0; it must be positive"),
         ({"n_folds": 1}, "n_folds is 1; it must be an integer from 2 to"),
         ({"n_folds": 10_000}, "n_folds is 10000; it must be an integer from 2 to"),
-        ({"time": 0.5, "nu": [0.1, 1.0]}, "need cross-validation: leave time unset"),
-        ({"time": 0.5, "kappa": [5.0, 10.0]}, "need cross-validation: leave time unset"),
+        ({"nu": [0.1, 1.0]}, "one nu and one kappa"),
+        ({"terms": "paper", "time": 0.5, "nu": [0.1, 1.0]}, "need cross-validation: leave time"),
+        ({"terms": "paper", "time": 0.5, "kappa": [5.0, 10.0]}, "need cross-validation: leave"),
         ({"time": -0.5}, "times must be positive"),
         ({"times": [0.5, 0.2]}, "strictly increasing"),
         ({"times": []}, "at least one number"),
         ({"random_state": np.random.RandomState(0)}, "random_state is .* an integer from 0 on"),
         ({"random_state": -1}, "random_state is -1; it must be an integer from 0 on"),
         ({"fdr": 1.0}, "fdr is 1.0; it must lie between 0 and 1"),
-        ({"terms": "mood"}, "term 'mood' is not one of paper, taste, threshold"),
-        ({"terms": ["taste"]}, "cannot do without the term 'threshold'"),
+        ({"terms": "mood"}, "term 'mood' is not one of all, paper, taste, threshold"),
+        ({"ties": "few"}, "ties 'few' is not one of auto, allowed, none"),
+        ({"ties": "none"}, r"ties is 'none', but \d+ votes are ties. Leave these out"),
+        ({"sides": "both"}, "sides 'both' is not one of known, unknown"),
+        ({"scales": {"mood": 1.0}}, "no scale of 'mood' in this model: sharpness, side, threshold"),
+        ({"scales": {"side": -1.0}}, "the scale of side is -1.0; it must be from 0 on"),
+        ({"scales": {"side": 1.0}, "terms": "paper"}, "no scale of 'side' in this model"),
     ],
     ids=lambda value: value if isinstance(value, str) else next(iter(value)),
 )
@@ -213,7 +226,7 @@ def test_a_setting_that_cannot_be_is_a_clear_error(X, y, settings, message):
 
 
 def test_a_path_that_fails_says_why_and_leaves_no_half_fitted_model(X, y):
-    unfitted = ISplitLBI(**QUICK, solver=Explicit(max_steps=5))
+    unfitted = ISplitLBI(**QUICK, terms="paper", solver=Explicit(max_steps=5))
     with pytest.raises(PathFailed) as caught:
         unfitted.fit(X, y)
     assert str(caught.value) == Ending.STEP_LIMIT.value
@@ -239,11 +252,17 @@ def test_a_path_that_fails_says_why_and_leaves_no_half_fitted_model(X, y):
         lambda model: model.votes(),
         lambda model: model.has_votes(),
         lambda model: model.consensus_intervals(),
+        lambda model: model.features(),
+        lambda model: model.habit_intervals(),
+        lambda model: model.user_card(USER),
+        lambda model: model.user_cards(),
+        lambda model: model.ranking_as_shown(),
     ],
     ids=[
         "predict", "predict_proba", "score", "scores", "scores of a user", "threshold", "ranking",
         "relation", "recommend", "distance_to_consensus", "decompose", "test_users", "votes",
-        "has_votes", "consensus_intervals",
+        "has_votes", "consensus_intervals", "features", "habit_intervals", "user_card",
+        "user_cards", "ranking_as_shown",
     ],
 )  # fmt: skip
 def test_using_an_unfitted_model_says_so(use):

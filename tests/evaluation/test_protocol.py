@@ -530,3 +530,58 @@ def test_a_whole_evaluation_finds_users_who_differ(monkeypatch):
     )
     found = evaluate(votes, ["isplitlbi", COMMON], repeats=4)
     assert found.verdict().startswith("Individual rankings help here")
+
+
+# --- votes without ties, with features, and terms --------------------------------------------
+
+
+@pytest.mark.parametrize("method", ["isplitlbi", "lbi", "per-user", COMMON, "alpha-cut-ls-ridge"])
+def test_votes_without_ties_and_with_features_are_evaluated(method):
+    forced = simulate(
+        n_users=6, n_items=5, votes_per_user=(20, 45), score_sd=1.0, threshold=None,
+        features={"length": 0.5}, random_state=4,
+    ).votes  # fmt: skip
+    found = evaluate(forced, [method], repeats=1)
+    assert found.settings["ties"] == "none"
+    (loss,) = found.of(method, "log_loss")
+    assert np.isnan(loss) if method.startswith("alpha-cut") else 0.0 < loss < 2.0
+    assert 0.4 < found.of(method, "micro_f1")[0] <= 1.0
+    json.dumps(found.as_dict(), allow_nan=False)
+
+
+def test_whether_there_are_ties_is_found_from_all_votes():
+    """A single tie may be held out; the training votes must still know of it."""
+    votes = simulate(
+        n_users=4, n_items=4, votes_per_user=(20, 30), score_sd=1.0, threshold=None, random_state=1
+    ).votes
+    outcome = votes.outcome.copy()
+    outcome[0] = 0
+    one_tie = Comparisons.from_arrays(
+        votes.users[votes.user], votes.items[votes.left], votes.items[votes.right], outcome
+    )
+    found = evaluate(one_tie, ["isplitlbi"], repeats=2)
+    assert found.settings["ties"] == "allowed"
+    assert np.all(found.of("isplitlbi", "log_loss") < 2.0)
+
+
+def test_terms_ties_and_sides_reach_the_method():
+    told = MethodSettings("map", "log_loss", None, 0, "taste,side", "allowed", "unknown")
+    model = METHODS["isplitlbi"](told)
+    assert (model.terms, model.ties, model.sides) == ("taste,side", "allowed", "unknown")
+    assert model.nu is None
+    paper = METHODS["isplitlbi"](told._replace(terms="paper"))
+    assert len(paper.nu) == len(paper.kappa) == 3
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        ({"terms": "mood"}, "term 'mood' is not one of all, paper"),
+        ({"ties": "few"}, "ties 'few' is not one of auto, allowed, none"),
+        ({"sides": "both"}, "sides 'both' is not one of known, unknown"),
+    ],
+    ids=["terms", "ties", "sides"],
+)
+def test_terms_that_cannot_be_are_refused_before_anything_else(votes, asked, message):
+    with pytest.raises(InvalidSetting, match=message):
+        evaluate(votes, [COMMON], repeats=1, **asked)

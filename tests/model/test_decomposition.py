@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.data.layout import Layout
 from isplitlbi.evaluation.simulate import simulate
-from isplitlbi.model.decomposition import decompose
+from isplitlbi.model.decomposition import decompose, squares_by_term
 from isplitlbi.model.links import LINKS, Logistic, link_named
 from isplitlbi.model.parameters import Parameters
+from isplitlbi.model.terms import Terms
 from isplitlbi.solvers import Dynamics, fit_before_entries
 from traits import TRAITS, Leftmost, terms_with
 from votes import from_rows, random_votes, rows
@@ -110,3 +111,26 @@ def test_a_user_of_the_consensus_is_mostly_noise_and_a_reversed_one_is_not():
     personal_share = np.count_nonzero(parts.personal.toarray(), axis=1) / 7
     assert np.mean(personal_share[:11]) < 0.1
     assert personal_share[11] > 0.5
+
+
+def test_shares_say_which_term_a_user_differs_by():
+    terms = Terms.named("all").referring(np.array([1.0, -1.0]))
+    votes = Comparisons.from_arrays(
+        ["ann", "bob", "cat", "dan", "eve"], ["tea"] * 5, ["milk"] * 5, [1, 0, -1, 1, 1]
+    )
+    layout = terms.layout(votes)
+    parameters = Parameters(
+        layout.vector, layout.slots, np.zeros(layout.vector.width), np.zeros(layout.n_slots), terms
+    )
+    end = layout.slots.threshold
+    parameters.deviation[end[0]] = 1.0  # the threshold of ann
+    parameters.deviation[end[1] - 1] = -2.0  # the side of bob
+    parameters.deviation[end[2] - 2] = 0.5  # the sharpness of cat, who adds 1 to the margin
+    parameters.deviation[layout.slots.start[3]] = 0.3  # what dan thinks of one item, and his side
+    parameters.deviation[end[3] - 1] = 0.4
+    shares = decompose(votes, parameters, NOBODY, Logistic(), 1.0, 2.0).shares
+    assert terms.names == ("taste", "sharpness", "side", "threshold")
+    expected = [[0, 0, 0, 1], [0, 0, 1, 0], [0, 1, 0, 0], [0.36, 0, 0.64, 0], [0, 0, 0, 0]]
+    np.testing.assert_allclose(shares, expected, atol=1e-12)
+    squares = squares_by_term(votes, parameters)
+    np.testing.assert_allclose(squares[:3].max(axis=1), [(np.e - 1) ** 2, 4.0, 1.0])

@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 
 from isplitlbi import Comparisons
 from isplitlbi.data.layout import THRESHOLD, Layout, Shown, Vector
+from isplitlbi.kernels import Problem
 from isplitlbi.kernels import numpy_loops as plain
 from isplitlbi.model.parameters import Consensus, Parameters
-from isplitlbi.model.terms import PAPER
+from isplitlbi.model.terms import PAPER, Terms
 from traits import TRAITS, Leftmost, Newest, terms_with
 from votes import from_rows
 from votes import rows as vote_rows
@@ -125,7 +126,7 @@ def test_layouts_and_parameters_see_the_same_margins(rows, terms, seed):
         own = parameters.consensus[item] + parameters.deviation
         np.testing.assert_allclose(layout.margins(own), expected, rtol=1e-13, atol=1e-14)
         state = parameters.consensus, parameters.deviation
-        found = plain.margins(layout.slots, edges, *state)
+        found = plain.margins(Problem.of(layout, 0.0, terms), *state)
         np.testing.assert_allclose(found, expected, rtol=1e-13, atol=1e-14)
 
 
@@ -191,3 +192,30 @@ def test_a_trait_changes_the_margin_of_who_has_it():
     assert margin.tolist() == [2.25, 4.25, -0.75, -0.75]
     assert parameters.all_of("leftmost").tolist() == [3.25, 0.25]
     assert parameters.distance_to_consensus().tolist() == [0.0, 0.0]
+
+
+@pytest.mark.parametrize("has_ties", [True, False])
+@given(rows=vote_rows, seed=st.integers(0, 99))
+def test_with_all_terms_loops_and_parameters_see_the_same(has_ties, rows, seed):
+    votes, rng = from_rows(rows), np.random.default_rng(seed)
+    terms = Terms.named("all", has_ties=has_ties).referring(rng.normal(size=votes.n_items))
+    terms = terms.sized({"sharpness": 0.5, "side": 2.0} | ({"threshold": 0.3} if has_ties else {}))
+    layout = terms.layout(votes)
+    values = rng.normal(size=layout.vector.width), rng.normal(size=layout.n_slots)
+    parameters = Parameters(layout.vector, layout.slots, *values, terms)
+    parameters.consensus[layout.vector.place("sharpness")] = 0.0  # there is none in common
+    edges, item = layout.edges, layout.slots.coordinate
+    asked = edges.owner, item[edges.first], item[edges.second]
+    margin, threshold = parameters.margin_and_threshold(*asked)
+    found, level = plain.margins(Problem.of(layout, 0.0, terms), *values)
+    np.testing.assert_allclose(found, margin, rtol=1e-12, atol=1e-12)
+    if has_ties:
+        np.testing.assert_allclose(np.exp(level), threshold, rtol=1e-12)
+    else:
+        assert not threshold.any()
+    for user in range(votes.n_users):
+        own = parameters.of_user(user)
+        mine = edges.owner == user
+        one, other = own.margin_and_threshold(*(each[mine] for each in asked[1:]))
+        np.testing.assert_allclose(one, margin[mine], rtol=1e-12, atol=1e-12)
+        np.testing.assert_allclose(other, threshold[mine], rtol=1e-12)

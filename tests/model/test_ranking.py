@@ -154,3 +154,43 @@ def test_recommendations_agree_with_the_relation(scores, threshold, data):
     assert set(better) == {k for k, word in enumerate(stand) if word == "better"}
     for chosen in (same, better):
         assert np.all(np.diff(np.abs(scores[chosen] - scores[item])) >= 0)
+
+
+# --- thresholds of pairs, and none ----------------------------------------------------------
+
+
+HABITS = np.array([1.0, 0.5, 3.0, 1.0])  # the third invites ties
+
+
+def test_a_pair_has_a_threshold_of_its_own():
+    scores = np.array([2.0, 1.2, 0.5, 0.0])
+    assert relation(scores, 1.0, 0, 1, HABITS) == "better"  # apart by .8, threshold .5
+    assert relation(scores, 1.0, 0, 1) == "tied"
+    assert relation(scores, 1.0, 2, 0, HABITS) == "tied"  # apart by 1.5, threshold 3
+    assert relation(scores, 1.0, 3, 0, HABITS) == "worse"
+    assert as_good_as(scores, 1.0, 2, HABITS).tolist() == [3, 1, 0]
+    assert better_than(scores, 1.0, 1, HABITS).tolist() == [0]
+
+
+def test_a_tier_goes_on_while_items_tie_with_its_best():
+    names, scores = np.array(list("abcd")), np.array([2.0, 1.2, 0.5, 0.0])
+    ranking = Ranking.of(names, scores, 1.0, np.ones(4, dtype=bool), HABITS)
+    assert ranking.tiers == [["a"], ["b", "c"], ["d"]]
+    assert ranking.habits.tolist() == HABITS.tolist()
+    shuffled = np.array([2, 0, 3, 1])
+    again = Ranking.of(
+        names[shuffled], scores[shuffled], 1.0, np.ones(4, dtype=bool), HABITS[shuffled]
+    )
+    assert again.tiers == ranking.tiers and again.habits.tolist() == ranking.habits.tolist()
+
+
+def test_without_a_threshold_there_are_no_tiers():
+    names, scores = np.array(list("abc")), np.array([0.0, 1.0, 1.0])
+    ranking = Ranking.of(names, scores, None, np.ones(3, dtype=bool))
+    assert ranking.tier is None and ranking.threshold is None
+    assert ranking.tiers == [["b"], ["c"], ["a"]]
+    assert str(ranking).splitlines() == ["1  b", "2  c", "3  a"]
+    assert relation(scores, None, 1, 0) == "better"
+    assert relation(scores, None, 0, 2) == "worse"
+    assert relation(scores, None, 1, 2) == "tied"
+    assert better_than(scores, None, 0).tolist() == [1, 2]

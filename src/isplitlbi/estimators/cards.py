@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.stats import gamma
+from scipy.stats import t as student
 
 from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.data.features import Units
@@ -29,8 +30,8 @@ __all__ = [
 ]
 
 NORMAL = 1.959964  # the quantile of a normal distribution that 95 % intervals reach to
-# Intervals of users and habits are wider by this: how large terms are is itself an estimate, and
-# what users have of them is not quite normal. Measured on simulated users of known truth.
+# Intervals are wider by this: how large terms are is itself an estimate, and what users have of
+# them is not quite normal. Measured on simulated users of known truth.
 WIDER = 1.07
 ENDS = (0.025, 0.975)
 
@@ -82,11 +83,12 @@ class FeatureEffect(NamedTuple):
 def feature_effects(certainty: Certainty, units: Units) -> tuple[FeatureEffect, ...]:
     """Return what every feature counts for in the consensus."""
     effects = []
+    quantile = float(student.ppf(ENDS[1], max(certainty.n_users - 1, 1)))
     common, vector = certainty.seen.parameters.common, certainty.seen.parameters.vector
     for name, unit in zip(units.names, units.scale, strict=True):
         at = vector.place(name)
         effect = common.trait(name) + float(certainty.shift[at])
-        reach = NORMAL * float(np.sqrt(certainty.consensus[at, at]))
+        reach = quantile * WIDER * float(np.sqrt(certainty.consensus[at, at]))
         effects.append(
             FeatureEffect(
                 name, float(unit), effect, effect - reach, effect + reach, effect / float(unit)

@@ -1,9 +1,9 @@
 """How surely a model knows its consensus and its users: from the curvature of their votes.
 
 Users are independent given the consensus. So each is eliminated by a small matrix of their own, and
-what is left of the curvature is that of the consensus. That the users themselves are a draw from
-many is in what each of them pulls at the consensus: the *sandwich* of curvature and pulls holds for
-other users, too, whether or not their deviations are distributed as the model takes them to be.
+what is left of the curvature is that of the consensus. The users themselves are a draw from many:
+how the consensus moves when each is left out holds for other users, too, whether or not they are
+distributed as the model takes them to be.
 
 Conventions
 -----------
@@ -13,7 +13,7 @@ local      the places that a user's votes touch: the user's slots, then the habi
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -29,6 +29,7 @@ __all__ = ["Certainty", "OfUser"]
 
 MOST_USERS = 4000  # that the curvature of the consensus is added up from; beyond, a sample
 SEED = 0
+ORDINARY_WEIGHT = 10.0  # what the ordinary variance counts beside a user's own numbers
 LITTLE = 1e-4  # of a difference that stands for a derivative
 LEAST_CURVATURE = 1e-9  # of the consensus, where nothing holds it, as the sum of all scores
 
@@ -115,6 +116,13 @@ class _Seen:
         unsure = by_margin @ margin + by_level @ level
         return OfUser(place, units, bent, pull, inverse, follows, drift, unsure)
 
+    def pull_of(self, user: int, found: OfUser) -> Floats:
+        """Return how a user pulls at the consensus, with deviations that follow."""
+        slots = self.curvature.layout.slots
+        own = self.parameters.deviation[slots.start[user] : slots.start[user + 1]]
+        slope = found.units * found.pull[: len(found.units)] + own / self.variance[user]
+        return np.asarray(found.pull + found.follows.T @ slope)
+
     def _touched(self, user: int) -> tuple[Indices, Floats, Floats]:
         """Return the local places, and what each counts for in margins and levels."""
         layout, vector = self.curvature.layout, self.parameters.vector
@@ -145,14 +153,17 @@ class Certainty:
 
     Attributes
     ----------
+    n_users : int
+        Who voted.
     consensus : (width, width)
         Covariance of the consensus.
     shift : (width,)
-        What the consensus has too little of because users' deviations are taken for known: a fit
-        to the likeliest of them has smaller margins than one to all that are likely (Laplace).
+        From the consensus of the fit to its best estimate. In a fit, users' deviations are taken
+        for known, which makes margins too small (Laplace), and all users for equally different.
     """
 
     seen: _Seen
+    n_users: int
     consensus: Floats
     shift: Floats
 
@@ -161,7 +172,7 @@ class Certainty:
         """Evaluate all votes of a fit."""
         seen = _Seen.of(votes, fitted)
         voters = np.flatnonzero(votes.votes_per_user)
-        return cls(seen, *_of_consensus(seen, voters))
+        return cls(seen, len(voters), *_of_consensus(seen, voters))
 
     def of_user(self, user: int) -> OfUser:
         """Evaluate the votes of one user."""
@@ -191,26 +202,66 @@ class Certainty:
 
 
 def _of_consensus(seen: _Seen, voters: Indices) -> tuple[Floats, Floats]:
-    """Return covariance and shift of the consensus."""
-    vector, terms = seen.parameters.vector, seen.parameters.terms
+    """Return covariance and shift of the consensus.
+
+    Users are taken with variances of their own here: where few differ by much, a common one would
+    let the others differ too freely. One Newton step brings the consensus there.
+    """
+    parameters = seen.parameters
+    vector, terms = parameters.vector, parameters.terms
     width, share = vector.width, 1.0
     if len(voters) > MOST_USERS:
         share = MOST_USERS / len(voters)
         voters = np.random.default_rng(SEED).choice(voters, MOST_USERS, replace=False)
-    is_common = terms.is_common(vector)
-    total, unsure, pulls = np.zeros((width, width)), np.zeros(width), np.zeros((len(voters), width))
-    for row, user in zip(pulls, voters, strict=True):
+    seen = replace(seen, variance=_own_variances(seen, voters))
+    is_common, precision = terms.is_common(vector), terms.precision(vector)
+    total, slope = np.zeros((width, width)), np.zeros(width)
+    for user in voters:
         found = seen.of_user(int(user))
         total[np.ix_(found.place, found.place)] += found.eliminated
-        unsure[found.place] += found.unsure
-        row[found.place] = found.pull
+        slope[found.place] += seen.pull_of(int(user), found) + found.unsure
     total *= np.outer(is_common, is_common) / share
-    total[np.diag_indices(width)] += terms.precision(vector) + (1.0 - is_common) + LEAST_CURVATURE
+    total[np.diag_indices(width)] += precision + (1.0 - is_common) + LEAST_CURVATURE
     inverse = np.linalg.inv(total)
-    moved = (pulls - pulls.mean(axis=0)) * is_common @ inverse
+    slope = is_common * (slope / share + precision * parameters.consensus)
+    # Of few users, those who are there may happen to be alike: no less than the model expects.
+    covariance = _without_each(seen, voters, inverse, is_common) / share
+    spread, least = np.sqrt(np.diag(covariance)), np.sqrt(np.diag(inverse)) * is_common
+    larger = np.divide(np.maximum(spread, least), spread, out=np.ones(width), where=spread > 0.0)
+    return covariance * np.outer(larger, larger), -inverse @ slope
+
+
+def _without_each(seen: _Seen, voters: Indices, inverse: Floats, is_common: Floats) -> Floats:
+    """Return the covariance of the consensus by leaving out every user in turn (jackknife).
+
+    Without a user, the consensus is elsewhere by their pull, under the curvature of the others.
+    """
+    moved = np.zeros((len(voters), len(inverse)))
+    for row, user in zip(moved, voters, strict=True):
+        found = seen.of_user(int(user))
+        counts = is_common[found.place]
+        own = found.eliminated * np.outer(counts, counts)
+        others = np.eye(len(own)) - own @ inverse[np.ix_(found.place, found.place)]
+        pull = np.linalg.solve(others, counts * seen.pull_of(int(user), found))
+        row[:] = inverse[:, found.place] @ pull
     n_users = len(voters)
-    covariance = moved.T @ moved * (n_users / max(n_users - 1, 1) / share)
-    return covariance, -inverse @ (unsure * is_common) / share
+    moved -= moved.mean(axis=0)
+    return np.asarray(moved.T @ moved * ((n_users - 1) / n_users))
+
+
+def _own_variances(seen: _Seen, voters: Indices) -> Floats:
+    """Return a variance of every user's deviations: by their squares, and by what is ordinary."""
+    slots, deviation = seen.parameters.slots, seen.parameters.deviation
+    square = np.add.reduceat(deviation**2, slots.start[:-1])
+    known = np.zeros(slots.n_users)
+    for user in voters:
+        spread = np.diag(seen.of_user(int(user)).inverse) / seen.variance[user]
+        known[user] = max(float(np.sum(1.0 - spread)), 0.0)
+    order = voters[np.argsort(square[voters] / np.maximum(known[voters], 1e-9), kind="stable")]
+    weight = np.cumsum(known[order])
+    middle = order[min(int(np.searchsorted(weight, 0.5 * weight[-1])), len(order) - 1)]
+    ordinary = square[middle] / max(known[middle], 1e-9)
+    return np.asarray((ORDINARY_WEIGHT * ordinary + square) / (ORDINARY_WEIGHT + known))
 
 
 def _variances(fitted: Fitted) -> Floats:

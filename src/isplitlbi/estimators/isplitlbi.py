@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from isplitlbi.abnormal import check_fdr
+from isplitlbi.data.layout import TASTE
 from isplitlbi.data.summary import Summary
 from isplitlbi.errors import InvalidSetting, InvalidVotes
 from isplitlbi.estimators.base import ScoreEstimator
@@ -272,6 +273,18 @@ class ISplitLBI(ScoreEstimator):
         check_fdr(self.fdr)
         Terms.named(self.terms)
 
+    def _check_scales(self, terms: Terms) -> None:
+        """Refuse scales of what is no term, or of no size."""
+        known = [name for name in terms.names if name != TASTE]
+        for name, scale in (self.scales or {}).items():
+            if terms.ties == "bounded" or name not in known:
+                those = "there are none" if terms.ties == "bounded" else ", ".join(known)
+                raise InvalidSetting(f"there is no scale of {name!r} in this model: {those}.")
+            if not (np.isfinite(scale) and scale >= 0.0):
+                raise InvalidSetting(
+                    f"the scale of {name} is {scale}; it must be from 0 on, finite."
+                )
+
     def _fit_settings(self, votes: Summary, folds: ArrayLike | None) -> FitSettings:
         """Return everything that decides the fit; refuse what cannot be."""
         nus, kappas = (np.atleast_1d(() if x is None else x) for x in (self.nu, self.kappa))
@@ -279,6 +292,7 @@ class ISplitLBI(ScoreEstimator):
             if given is not None and values.size == 0:
                 raise InvalidSetting("nu and kappa need at least one value each.")
         terms = self._terms(votes)
+        self._check_scales(terms)
         sizing = None
         if terms.ties != "bounded":
             sizing = Given(float(nus[0]) if nus.size else None, dict(self.scales or {}))

@@ -89,27 +89,6 @@ class Problem(NamedTuple):
             has_ties, delta,
         )  # fmt: skip
 
-    def own(self, consensus: Floats, deviation: Floats) -> Floats:
-        """Return the own coordinates of deviations, which are changed to these."""
-        at = self.slots.threshold
-        level = deviation[at] + self.bounded * consensus[self.slots.common_threshold]
-        deviation[at] = np.maximum(level, self.delta)
-        deviation += self._by_sharpness(deviation)
-        return deviation
-
-    def deviation(self, consensus: Floats, own: Floats) -> Floats:
-        """Return the deviations that own coordinates mean, which are changed to these."""
-        own[self.slots.threshold] -= self.bounded * consensus[self.slots.common_threshold]
-        own -= self._by_sharpness(own)
-        return own
-
-    def _by_sharpness(self, own: Floats) -> Floats | float:
-        """Return what sharpness adds to every slot."""
-        if len(self.reference) == 0:
-            return 0.0
-        sharpness = self.slots.threshold - len(self.edges.columns) - 1
-        return self.reference * own[sharpness[self.slots.owner]]
-
 
 def _centred(layout: Layout, scores: Floats | None) -> Floats:
     """Return the scores of every user's items, around their mean.

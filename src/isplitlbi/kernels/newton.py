@@ -36,12 +36,13 @@ move_users = squares = is_free = _unbound
 # the path the consensus moves by the small difference of what its users pull, so that a rougher
 # solution would drift.
 CONJUGATE_ACCURACY = 3e-3
-WITHOUT_BOUND = 3e-2  # the same, where no threshold has a bound and a prior holds the consensus
 MOST_CONJUGATE_STEPS = 200
 MOST_NEWTON_STEPS = 200
 SHORTEST_MOVE = 1e-12  # of a Newton step: a line search that gets there has met rounding
 # How much more closely the consensus must be solved for than its users, for the same reason.
 CLOSE_CONSENSUS = 8.0
+# Both where no threshold has a bound: there a prior holds the consensus.
+ACCURACY_WITHOUT_BOUND, CLOSE_WITHOUT_BOUND = 6e-2, 4.0
 ERROR_FLOOR = 1e-2  # added to the size of what an error is relative to
 
 
@@ -69,6 +70,7 @@ def minimise(
     curvature multiplied.
     """
     at, delta, users = work.slots.common_threshold, work.delta, everybody(work)
+    closely = CLOSE_CONSENSUS if work.bounded > 0.0 else CLOSE_WITHOUT_BOUND
     sums = (np.empty_like(consensus), np.empty_like(consensus))  # gradient and diagonal
     value = evaluate(link, work, anchor, consensus, own, system, sums)
     n_evaluations, n_conjugate_steps = 1, 0
@@ -85,7 +87,7 @@ def minimise(
             trial[at] = max(trial[at], delta)
             move_users(work, users, own, system.solution, length, trial_own)
             if length == 1.0:
-                shift = relative(work, consensus, own, trial, trial_own, CLOSE_CONSENSUS)
+                shift = relative(work, consensus, own, trial, trial_own, closely)
                 if shift <= enough:  # Newton's method squares the error: it is negligible now
                     return trial, trial_own, n_evaluations, n_conjugate_steps
             n_evaluations += 1
@@ -148,7 +150,7 @@ def newton_direction(
         preconditioned = solve_consensus(work, schur, to_sharpness, reach, habits, left)
         new_size += np.sum(left * preconditioned)
         if n_steps == 0:
-            accuracy = CONJUGATE_ACCURACY if work.bounded > 0.0 else WITHOUT_BOUND
+            accuracy = CONJUGATE_ACCURACY if work.bounded > 0.0 else ACCURACY_WITHOUT_BOUND
             target = accuracy**2 * new_size
         else:
             momentum = new_size / size

@@ -18,6 +18,7 @@ from isplitlbi.kernels.numba_votes import (
     index,
     product_of_terms,
     product_of_votes,
+    room_for,
 )
 
 
@@ -235,9 +236,10 @@ def cost_of_deviations(anchor, first_slot, last, n_traits, own, pushed):
 
 
 @inlined
-def total_of_user(problem, consensus, own, user, total, kept):
+def total_of_user(problem, consensus, own, user, room):
     """Fill what one user's votes see; then turn own coordinates to deviations, keeping them."""
     slots, scales, bounded = problem.slots, problem.scales, problem.bounded
+    total, kept = room.total, room.kept
     n_columns = index(problem.edges.columns.shape[0])
     first_slot, last = index(slots.start[user]), index(slots.threshold[user])
     n_traits = index(len(scales) - 2)
@@ -261,7 +263,7 @@ def total_of_user(problem, consensus, own, user, total, kept):
 
 
 @inlined
-def lean_on_sharpness(problem, user, pulls, system, own, kept, with_sharpness):
+def lean_on_sharpness(problem, user, system, own, room):
     """Fill what belongs to one user's sharpness; the user's own coordinates are as they were."""
     slots = problem.slots
     first_slot, last = index(slots.start[user]), index(slots.threshold[user])
@@ -269,16 +271,16 @@ def lean_on_sharpness(problem, user, pulls, system, own, kept, with_sharpness):
     pulled, taken = 0.0, 0.0
     for slot in range(first_slot, sharpness):
         k = slot - first_slot
-        own[slot] = kept[k]
-        pulled += problem.reference[slot] * pulls[k]
-        taken += with_sharpness[k] * with_sharpness[k] * system.inverse[slot]
-    alone = with_sharpness[last - first_slot] + 1.0 / system.inverse[sharpness]
+        own[slot] = room.kept[k]
+        pulled += problem.reference[slot] * room.pulls[k]
+        taken += room.sharper[k] * room.sharper[k] * system.inverse[slot]
+    alone = room.sharper[sharpness - first_slot] + 1.0 / system.inverse[sharpness]
     less = math.sqrt(min(1.0, MOST_TAKEN * alone / max(taken, 1e-300)))
     system.residual[sharpness] += pulled
     system.inverse[sharpness] = 1.0 / (alone - less * less * taken)
     system.coupling[sharpness] = 0.0
     for slot in range(first_slot, sharpness):
-        mixed = with_sharpness[slot - first_slot]
+        mixed = room.sharper[slot - first_slot]
         answer = less * mixed * system.inverse[slot]
         system.lean[slot] = problem.reference[slot] - answer
         system.pull[slot] = mixed - answer * system.coupling[slot]
@@ -295,20 +297,16 @@ def assemble(link, problem, users, anchor, consensus, own, system, sums):
     gradient, diagonal = sums
     gradient[:] = 0.0
     diagonal[:] = 0.0
-    most = most_slots(slots, begin, end)
-    total, slope, bent = np.empty(most), np.empty(most), np.empty(most)
-    kept, pulls, with_sharpness = np.empty(most), np.empty(most), np.empty(most)
-    chunk = np.empty(11 * int(CHUNK))
+    room = room_for(most_slots(slots, begin, end), 11 * int(CHUNK))
+    slope, bent = room.slope, room.bent
     common, n_traits = index(slots.common_threshold), index(len(problem.scales) - 2)
     value, bounded = 0.0, problem.bounded
     has_sharpness = len(problem.reference) > 0
     for user in range(begin, end):
         first_slot, last = index(slots.start[user]), index(slots.threshold[user])
         at = last - first_slot
-        total_of_user(problem, consensus, own, user, total, kept)
-        value += evaluate_votes(
-            link, problem, user, consensus, total, system, slope, bent, with_sharpness, chunk, sums
-        )
+        total_of_user(problem, consensus, own, user, room)
+        value += evaluate_votes(link, problem, user, consensus, system, room, sums)
         cost, norm = cost_of_deviations(anchor, first_slot, last, n_traits, own, system.pushed)
         value += cost
         factor, second = 1.0, 0.0
@@ -327,7 +325,7 @@ def assemble(link, problem, users, anchor, consensus, own, system, sums):
                 pull = (factor * w - anchor.dual[slot]) * per_step
                 pull += damping * (own[slot] - anchor.deviation[slot])
                 stiffness = hold * (damping + first - second * w * w)
-                pulls[k] = hold * pull
+                room.pulls[k] = hold * pull
                 system.residual[slot] = -(scale * slope[k] + hold * pull)
                 system.inverse[slot] = 1.0 / (scale * scale * bent[k] + stiffness)
                 system.coupling[slot] = scale * bent[k]
@@ -336,9 +334,9 @@ def assemble(link, problem, users, anchor, consensus, own, system, sums):
             coordinate = index(slots.coordinate[first_slot + k])
             gradient[coordinate] += slope[k]
             diagonal[coordinate] += bent[k]
-        own[last] = kept[at]
+        own[last] = room.kept[at]
         if has_sharpness:
-            lean_on_sharpness(problem, user, pulls, system, own, kept, with_sharpness)
+            lean_on_sharpness(problem, user, system, own, room)
         if bounded == 0.0:
             gradient[common] += slope[at]
             diagonal[common] += bent[at]
@@ -426,8 +424,8 @@ def curvature_product(problem, users, anchor, system, preconditioned, direction,
     product[:] = 0.0
     n_columns, scales, bounded = index(edges.columns.shape[0]), problem.scales, problem.bounded
     n_traits, has_sharpness = index(len(scales) - 2), len(problem.reference) > 0
-    most = most_slots(slots, begin, end)
-    total, bent = np.empty(most), np.empty(most)
+    room = room_for(most_slots(slots, begin, end), most_edges(edges, begin, end))
+    total, bent = room.total, room.bent
     common, along_product = index(slots.common_threshold), 0.0
     for user in range(begin, end):
         first_slot, last = index(slots.start[user]), index(slots.threshold[user])
@@ -438,7 +436,7 @@ def curvature_product(problem, users, anchor, system, preconditioned, direction,
         if n_columns == 0 and slots.first_habit == 0:
             product_of_votes(edges, user, first_slot, at, system.curvature, total, bent)
         else:
-            product_of_terms(problem, user, at, system.curvature, direction, total, bent, product)
+            product_of_terms(problem, user, at, system.curvature, direction, room, product)
         stiffness, push = anchor.damping + system.bend[user, 0], 0.0
         sharper = system.direction[last - n_traits] if has_sharpness else 0.0
         if system.bend[user, 1] != 0.0:  # out of the consensus
@@ -553,6 +551,15 @@ def extrapolate(slots, users, base, rate, bend, times, out):
 
 
 @loop
+def lean(problem, users, own, sign):
+    slots, n_traits = problem.slots, index(len(problem.scales) - 2)
+    for user in range(users[0], users[1]):
+        sharpness = index(slots.threshold[user]) - n_traits
+        for slot in range(index(slots.start[user]), sharpness):
+            own[slot] += sign * problem.reference[slot] * own[sharpness]
+
+
+@loop
 def squares(problem, users, one, other):
     slots = problem.slots
     off, size = 0.0, 0.0
@@ -565,6 +572,15 @@ def squares(problem, users, one, other):
 @loop
 def is_free(threshold, downhill, delta):
     return downhill > 0.0 or (threshold > 1.01 * delta and threshold + downhill > delta)
+
+
+@part
+def most_edges(edges, begin, end):
+    """Return the largest number of edges of one user."""
+    most = 0
+    for user in range(begin, end):
+        most = max(most, edges.start[user + 1] - edges.start[user])
+    return most
 
 
 @part

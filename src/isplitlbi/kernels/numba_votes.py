@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from isplitlbi.kernels.numba_links import inlined, level_of_vote, part, varies
+from isplitlbi.typing import Floats
 
 # Indices are unsigned: at every access numba would ask a signed one whether it is negative.
 index = np.uint64
@@ -37,29 +40,57 @@ def evaluate_chunk(link, threshold, size, chunk):
         chunk[k + index(9) * CHUNK] = tt
 
 
+class Room(NamedTuple):
+    """Room for what belongs to one user, slot by slot, and for votes that are evaluated together."""
+
+    total: Floats  # what the votes see: consensus and own together
+    slope: Floats  # of the losses
+    bent: Floats  # and how they bend, slot by slot
+    kept: Floats  # own coordinates, while these are turned to deviations
+    pulls: Floats  # what deviations cost more for moving
+    sharper: Floats  # how the losses would bend by sharpness and each item, and by sharpness alone
+    habit: Floats  # of the user's items
+    by_habit: Floats  # slope of the losses by these
+    bent_habit: Floats
+    chunk: Floats
+
+
+@part
+def room_for(most, n_edges):
+    """Return room for a user with so many slots, and that many more numbers."""
+    empty = np.empty
+    return Room(
+        empty(most), empty(most), empty(most), empty(most), empty(most), empty(most), empty(most),
+        empty(most), empty(most), empty(n_edges),
+    )  # fmt: skip
+
+
 @inlined
-def evaluate_votes(
-    link, problem, user, consensus, total, system, slope, bent, with_sharpness, chunk, sums
-):
+def evaluate_votes(link, problem, user, consensus, system, room, sums):
     """Add up the first and second derivatives of one user's losses by slot; return the loss.
 
-    ``total`` are the user's scores and traits in the margin, consensus and deviation together, and
-    the threshold last; ``slope`` and ``bent`` are filled, and so is how votes would bend by
-    sharpness and each item together, and by sharpness alone. What habits of items get is added to
-    ``sums``.
+    What habits of items get is added to ``sums``.
     """
     edges, coordinate = problem.edges, problem.slots.coordinate
-    habit = index(problem.slots.first_habit)
-    first_slot = index(problem.slots.start[user])
+    total, slope, bent, chunk = room.total, room.slope, room.bent, room.chunk
+    first_slot, habit = index(problem.slots.start[user]), index(problem.slots.first_habit)
     n_columns = index(edges.columns.shape[0])
     at = index(problem.slots.threshold[user]) - first_slot
     trait, threshold = at - n_columns, total[at]
+    n_items = at - index(len(problem.scales) - 2)
     has_sharpness = len(problem.reference) > 0
     for k in range(at + ONE):
         slope[k] = 0.0
         bent[k] = 0.0
-        with_sharpness[k] = 0.0
-    value = 0.0
+    if has_sharpness:
+        for k in range(n_items + ONE):
+            room.sharper[k] = 0.0
+    if habit > 0:
+        for k in range(n_items):
+            room.habit[k] = consensus[habit + index(coordinate[first_slot + k])]
+            room.by_habit[k] = 0.0
+            room.bent_habit[k] = 0.0
+    value, by_thresholds, bent_threshold, by_sharpness = 0.0, 0.0, 0.0, 0.0
     for first_edge in range(index(edges.start[user]), index(edges.start[user + 1]), CHUNK):
         size = min(CHUNK, index(edges.start[user + 1]) - first_edge)
         for k in range(size):
@@ -84,10 +115,9 @@ def evaluate_votes(
                 chunk[k + index(10) * CHUNK] = threshold
             if habit > 0:
                 for k in range(size):
-                    edge = first_edge + k
-                    left, right = coordinate[edges.first[edge]], coordinate[edges.second[edge]]
-                    added = consensus[habit + index(left)] + consensus[habit + index(right)]
-                    chunk[k + index(10) * CHUNK] += added
+                    i = index(edges.first[first_edge + k]) - first_slot
+                    j = index(edges.second[first_edge + k]) - first_slot
+                    chunk[k + index(10) * CHUNK] += room.habit[i] + room.habit[j]
         evaluate_chunk(link, threshold, filled, chunk)
         for k in range(size):
             edge = first_edge + k
@@ -98,34 +128,45 @@ def evaluate_votes(
             slope[j] -= by_margin
             bent[i] += mm
             bent[j] += mm
-            slope[at] += chunk[k + index(6) * CHUNK]
-            bent[at] += chunk[k + index(9) * CHUNK]
+            by_thresholds += chunk[k + index(6) * CHUNK]
+            bent_threshold += chunk[k + index(9) * CHUNK]
             system.curvature[0, edge] = mm
             system.curvature[1, edge] = chunk[k + index(8) * CHUNK]
             system.curvature[2, edge] = chunk[k + index(9) * CHUNK]
         for c in range(n_columns):
+            by_trait, bent_trait = slope[trait + c], bent[trait + c]
             for k in range(size):
                 column = edges.columns[c, first_edge + k]
-                slope[trait + c] += column * chunk[k + index(5) * CHUNK]
-                bent[trait + c] += column * column * chunk[k + index(7) * CHUNK]
+                by_trait += column * chunk[k + index(5) * CHUNK]
+                bent_trait += column * column * chunk[k + index(7) * CHUNK]
+            slope[trait + c] = by_trait
+            bent[trait + c] = bent_trait
         if has_sharpness:
             for k in range(size):
-                first, second = index(edges.first[first_edge + k]), index(edges.second[first_edge + k])
-                apart = problem.reference[first] - problem.reference[second]
+                first, second = edges.first[first_edge + k], edges.second[first_edge + k]
+                apart = problem.reference[index(first)] - problem.reference[index(second)]
                 mixed = chunk[k + index(7) * CHUNK] * apart
-                with_sharpness[first - first_slot] += mixed
-                with_sharpness[second - first_slot] -= mixed
-                with_sharpness[at] += mixed * apart
+                room.sharper[index(first) - first_slot] += mixed
+                room.sharper[index(second) - first_slot] -= mixed
+                by_sharpness += mixed * apart
         if habit > 0:
             for k in range(size):
-                edge = first_edge + k
-                left = habit + index(coordinate[edges.first[edge]])
-                right = habit + index(coordinate[edges.second[edge]])
+                i = index(edges.first[first_edge + k]) - first_slot
+                j = index(edges.second[first_edge + k]) - first_slot
                 by_threshold, tt = chunk[k + index(6) * CHUNK], chunk[k + index(9) * CHUNK]
-                sums[0][left] += by_threshold
-                sums[0][right] += by_threshold
-                sums[1][left] += tt
-                sums[1][right] += tt
+                room.by_habit[i] += by_threshold
+                room.by_habit[j] += by_threshold
+                room.bent_habit[i] += tt
+                room.bent_habit[j] += tt
+    slope[at] = by_thresholds
+    bent[at] = bent_threshold
+    if has_sharpness:
+        room.sharper[n_items] = by_sharpness
+    if habit > 0:
+        for k in range(n_items):
+            place = habit + index(coordinate[first_slot + k])
+            sums[0][place] += room.by_habit[k]
+            sums[1][place] += room.bent_habit[k]
     return value
 
 
@@ -144,31 +185,48 @@ def product_of_votes(edges, user, first_slot, at, curvature, total, bent):
     bent[at] = by_thresholds
 
 
-@part
-def product_of_terms(problem, user, at, curvature, direction, total, bent, product):
+@inlined
+def product_of_terms(problem, user, at, curvature, direction, room, product):
     """Do the same with traits in the margin and habits in the threshold."""
     edges, coordinate = problem.edges, problem.slots.coordinate
+    mm, mt, tt = curvature[0], curvature[1], curvature[2]
+    total, bent, flow = room.total, room.bent, room.chunk
     first_slot, habit = index(problem.slots.start[user]), index(problem.slots.first_habit)
-    n_columns = index(edges.columns.shape[0])
-    trait, by_thresholds = at - n_columns, 0.0
-    for edge in range(index(edges.start[user]), index(edges.start[user + 1])):
-        first, second = index(edges.first[edge]), index(edges.second[edge])
-        i, j = first - first_slot, second - first_slot
-        margin, threshold = total[i] - total[j], total[at]
-        for c in range(n_columns):
-            margin += edges.columns[c, edge] * total[trait + c]
-        left, right = habit + index(coordinate[first]), habit + index(coordinate[second])
-        if habit > 0:
-            threshold += direction[left] + direction[right]
-        mm, mt, tt = curvature[0, edge], curvature[1, edge], curvature[2, edge]
-        by_margin = mm * margin + mt * threshold
-        by_threshold = mt * margin + tt * threshold
+    n_columns, n_items = index(edges.columns.shape[0]), at - index(len(problem.scales) - 2)
+    first_edge = index(edges.start[user])
+    n_edges = index(edges.start[user + 1]) - first_edge
+    trait, threshold, by_thresholds = at - n_columns, total[at], 0.0
+    for k in range(n_items):
+        room.habit[k] = 0.0
+        room.by_habit[k] = 0.0
+    if habit > 0:
+        for k in range(n_items):
+            room.habit[k] = direction[habit + index(coordinate[first_slot + k])]
+    for k in range(n_edges):
+        flow[k] = 0.0
+    for c in range(n_columns):
+        along = total[trait + c]
+        for k in range(n_edges):
+            flow[k] += edges.columns[c, first_edge + k] * along
+    for k in range(n_edges):
+        edge = first_edge + k
+        i, j = index(edges.first[edge]) - first_slot, index(edges.second[edge]) - first_slot
+        margin = total[i] - total[j] + flow[k]
+        level = threshold + room.habit[i] + room.habit[j]
+        by_margin = mm[edge] * margin + mt[edge] * level
+        by_threshold = mt[edge] * margin + tt[edge] * level
+        flow[k] = by_margin
         bent[i] += by_margin
         bent[j] -= by_margin
-        for c in range(n_columns):
-            bent[trait + c] += edges.columns[c, edge] * by_margin
+        room.by_habit[i] += by_threshold
+        room.by_habit[j] += by_threshold
         by_thresholds += by_threshold
-        if habit > 0:
-            product[left] += by_threshold
-            product[right] += by_threshold
+    for c in range(n_columns):
+        by_trait = 0.0
+        for k in range(n_edges):
+            by_trait += edges.columns[c, first_edge + k] * flow[k]
+        bent[trait + c] = by_trait
     bent[at] = by_thresholds
+    if habit > 0:
+        for k in range(n_items):
+            product[habit + index(coordinate[first_slot + k])] += room.by_habit[k]

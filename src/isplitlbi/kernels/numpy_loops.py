@@ -579,6 +579,12 @@ def extrapolate(
     out[part] = base[part] + times[0] * rate[part] + times[1] * bend[part]
 
 
+def lean(problem: Problem, users: Users, own: Floats, sign: float) -> None:
+    """Add, to the slots of items in ``own``, what sharpness adds, with a sign."""
+    block = _Block(problem.slots, problem.edges, users)
+    own[block.part] += sign * block.by_sharpness(problem, own[block.part])
+
+
 def squares(problem: Problem, users: Users, one: Floats, other: Floats) -> tuple[float, float]:
     """Return the squared norms of a difference and of its second part."""
     slots = problem.slots

@@ -49,12 +49,25 @@ class Solver:
 
         Within, users have coordinates of their own (see `kernels.Problem`).
         """
+        slots, own, problem = self.problem.slots, deviation, self.problem
+        at, last = slots.common_threshold, slots.threshold
+        own[last] = np.maximum(own[last] + problem.bounded * consensus[at], problem.delta)
+        self._lean(own, 1.0)
         consensus, own, n_evaluations, n_conjugate_steps = self._minimise(
-            self.link, self._work, anchor, enough, consensus,
-            self.problem.own(consensus, deviation), self.system,
-        )  # fmt: skip
-        deviation = self.problem.deviation(consensus, own)
-        return consensus, deviation, n_evaluations, n_conjugate_steps
+            self.link, self._work, anchor, enough, consensus, own, self.system
+        )
+        own[last] -= problem.bounded * consensus[at]
+        self._lean(own, -1.0)
+        return consensus, own, n_evaluations, n_conjugate_steps
+
+    def _lean(self, own: Floats, sign: float) -> None:
+        """Add to the slots of items what sharpness adds, or take it away."""
+        if len(self.problem.reference):
+
+            def lean(_block: int, users: Users) -> None:
+                self.loops.lean(self.problem, users, own, sign)
+
+            self.blocks.run(lean)
 
     def relative(
         self, one: tuple[Floats, Floats], other: tuple[Floats, Floats], weight: float
