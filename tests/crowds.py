@@ -10,7 +10,10 @@ from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.data.layout import THRESHOLD as PLACE_OF_THRESHOLD
 from isplitlbi.data.layout import Vector
 from isplitlbi.evaluation.simulate import simulate
+from isplitlbi.model.links import Logistic
 from isplitlbi.model.parameters import Consensus
+from isplitlbi.model.terms import Terms
+from isplitlbi.solvers.common import common_terms, fit_common
 
 SCORES, THRESHOLD = np.linspace(-2, 2, 8), 0.8  # what the crowd agrees on
 ITEMS = np.array([f"item-{number}" for number in range(8)])
@@ -79,6 +82,25 @@ def reversing_crowd():
         n_users=50, n_items=8, votes_per_user=(60, 60), score_sd=1.5, threshold=0.8,
         abnormal_share=0.0, malicious={"reversed": 0.3}, random_state=1,
     )  # fmt: skip
+
+
+def forced(seed, n_votes, n_users=150, **changes):
+    """Draw users who must name a winner."""
+    settings = {"n_items": 12, "score_sd": 2.0, "threshold": None, "abnormal_share": 0.0} | changes
+    return simulate(
+        n_users=n_users, votes_per_user=(n_votes, n_votes), random_state=seed, **settings
+    )
+
+
+def consensus_in(votes, names="all", *, has_sides=True, variance=4.0):
+    """Fit what all users have in common, by terms of some names."""
+    terms = Terms.named(
+        names,
+        features=() if votes.features is None else votes.features.names,
+        has_ties=bool(np.any(votes.outcome == 0)),
+        has_sides=has_sides,
+    )
+    return fit_common(votes, Logistic(), common_terms(terms), variance=variance)
 
 
 def consensus_of(scores, threshold):

@@ -258,6 +258,35 @@ def test_a_tally_counts_every_vote_once(rows, by_user, weighted, sees):
             np.testing.assert_allclose(found.amount, counts.sum(axis=1), rtol=1e-14)
 
 
+@pytest.mark.parametrize("by_weight", [False, True])
+@pytest.mark.parametrize("sees", [Sees.PAIR, Sees.SIDE])
+def test_votes_of_other_features_are_kept_apart_where_they_are_asked_for(sees, by_weight):
+    rng = np.random.default_rng(0)
+    plain = random_votes(3, n_votes=400, weighted=True)
+    length = rng.integers(-2, 3, size=len(plain)).astype(float)
+    columns = plain.users[plain.user], plain.items[plain.left], plain.items[plain.right]
+    votes = Comparisons.from_arrays(
+        *columns, plain.outcome, plain.weight, features={"length": length}
+    )
+    assert tally(votes, by_user=True, sees=sees).features is None
+    found = tally(votes, by_user=True, by_weight=by_weight, by_features=True, sees=sees)
+    turned = (votes.left > votes.right) & (sees == Sees.PAIR)
+    first, second = np.where(turned, [votes.right, votes.left], [votes.left, votes.right])
+    value = np.where(turned, -1.0, 1.0) * votes.features.values[:, 0]
+    kept = [votes.user, first, second, *([votes.weight] if by_weight else []), value + 0.0]
+    rows, amount = np.unique(np.stack(kept, axis=1), axis=0), found.amount
+    here = [found.user, found.first, found.second, *([found.weight] if by_weight else [])]
+    in_order = np.stack([*here, found.features[0] + 0.0], axis=1)
+    np.testing.assert_array_equal(in_order[np.lexsort(in_order.T[::-1])], rows)
+    total = len(votes) if by_weight else votes.weight.sum()
+    assert amount.sum() == pytest.approx(total)
+    again = tally(
+        rebuilt(votes, rng.permutation(len(votes))), by_user=True, by_weight=by_weight,
+        by_features=True, sees=sees,
+    )  # fmt: skip
+    np.testing.assert_array_equal(again.features, found.features)
+
+
 # --- real votes ------------------------------------------------------------------------------
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from isplitlbi.abnormal.expectation import Answers, Inputs, TellingVote, find_telling_votes
+from isplitlbi.abnormal.expectation import Inputs, TellingVote, find_telling_votes
 from isplitlbi.abnormal.explain import explain
 from isplitlbi.abnormal.influence import N_BOOTSTRAP, Effect, find_effect
 from isplitlbi.abnormal.kinds import KINDS, UNTRUSTWORTHY, Kind
@@ -24,10 +24,8 @@ from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.errors import InvalidSetting
 from isplitlbi.model.links import Link
 from isplitlbi.model.parameters import Consensus
-from isplitlbi.model.terms import Side
 from isplitlbi.runtime.base import Runtime
 from isplitlbi.runtime.local import Local
-from isplitlbi.solvers.common import common_terms, restated
 from isplitlbi.typing import Floats, Mask, Places
 
 __all__ = [
@@ -40,6 +38,7 @@ __all__ = [
     "TellingVote",
     "check_fdr",
     "find_abnormal",
+    "find_abnormal_in",
     "find_effect",
     "find_telling_votes",
     "joined",
@@ -105,7 +104,6 @@ def find_abnormal(
     fdr: float = 0.05,
     seed: int = 0,
     delta: float = 1e-3,
-    has_sides: bool = True,
     runtime: Runtime | None = None,
     progress: Callable[[float], None] | None = None,
 ) -> Abnormality:
@@ -124,9 +122,6 @@ def find_abnormal(
         Seed of the draws; every user has draws of their own.
     delta
         Smallest tie threshold.
-    has_sides
-        Whether left and right mean something. A model of other terms than the paper's that has no
-        common side says that they do not.
     runtime
         Where the work is done; the result does not depend on it. Where these are some of the users
         only, the others are taken into account, and told of where they are; `joined` puts all of
@@ -134,19 +129,24 @@ def find_abnormal(
     progress
         Called now and then with the share of the work done.
     """
+    inputs = Inputs.of(
+        votes, link, consensus, delta=delta, seed=seed, runtime=runtime or Local(votes)
+    )
+    return find_abnormal_in(inputs, fdr, progress)
+
+
+def find_abnormal_in(
+    inputs: Inputs, fdr: float, progress: Callable[[float], None] | None = None
+) -> Abnormality:
+    """Do the same, given all that it rests on."""
     check_fdr(fdr)
-    runtime, terms = runtime or Local(votes), consensus.terms
-    has_sides &= terms.ties == "bounded" or Side.name in terms.names
-    terms = common_terms(terms, has_ties=runtime.any(bool(np.any(votes.outcome == 0))))
-    consensus, answers = restated(consensus, terms), Answers.of(votes, terms, has_sides=has_sides)
-    inputs = Inputs(votes, answers, link, consensus, delta, seed, runtime)
     # The matrices are small: threads of the linear algebra would only wait for each other.
     with threadpool_limits(1, user_api="blas"):
         flags = find_flags(inputs, fdr, progress)
         inputs = replace(inputs, consensus=flags.consensus)
         expected = inputs.expectation()
         found = explain(inputs, expected, flags.flagged)
-        quality = find_quality(answers, expected, found.log_likelihood, found.kind)
+        quality = find_quality(inputs.answers, expected, found.log_likelihood, found.kind)
     return Abnormality(
         fdr, **flags._asdict(), kind=found.kind, explanation=found.sentence, quality=quality,
         slope=found.slope, side=found.side, threshold=found.threshold,

@@ -15,6 +15,7 @@ from isplitlbi.model.links import Link
 from isplitlbi.model.parameters import Consensus
 from isplitlbi.model.terms import PAPER, Feature, Side, Terms
 from isplitlbi.runtime.base import Runtime
+from isplitlbi.solvers.common import common_terms, restated
 from isplitlbi.typing import Floats, Indices, Mask, Places
 
 __all__ = ["Answers", "Expectation", "Inputs", "TellingVote", "find_telling_votes"]
@@ -183,6 +184,30 @@ class Inputs:
     delta: float
     seed: int
     runtime: Runtime
+
+    @classmethod
+    def of(
+        cls,
+        votes: Comparisons,
+        link: Link,
+        consensus: Consensus,
+        *,
+        delta: float,
+        seed: int,
+        runtime: Runtime,
+        has_sides: bool = True,
+    ) -> Self:
+        """Take what these votes have in common with others in the terms of a first consensus.
+
+        There is no threshold where no vote is a tie, and no side where sides mean nothing: either
+        that is said, or the consensus has none though its terms are not the paper's.
+        """
+        terms = consensus.terms
+        has_sides = has_sides and (terms.ties == "bounded" or Side.name in terms.names)
+        has_ties = runtime.any(bool(np.any(votes.outcome == 0)))
+        terms = common_terms(terms, has_ties=has_ties)
+        answers = Answers.of(votes, terms, has_sides=has_sides)
+        return cls(votes, answers, link, restated(consensus, terms), delta, seed, runtime)
 
     def expectation(self) -> Expectation:
         """Return what the consensus expects."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from isplitlbi.abnormal import Abnormality, find_abnormal, joined
+from isplitlbi.abnormal import Abnormality, find_abnormal_in, joined
+from isplitlbi.abnormal.expectation import Inputs
 from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.model.links import Link
 from isplitlbi.model.parameters import Consensus
@@ -17,7 +18,10 @@ __all__ = ["FindAbnormal", "find_abnormal_on"]
 
 @dataclass(frozen=True, eq=False)
 class FindAbnormal:
-    """Test every user against the consensus; the attributes are those of `find_abnormal`."""
+    """Test every user against the consensus; the attributes are those of `find_abnormal`.
+
+    Besides, ``has_sides`` says whether left and right mean something.
+    """
 
     link: Link
     consensus: Consensus
@@ -32,10 +36,11 @@ class FindAbnormal:
         def tell(done: float) -> None:
             reporter.reach(Progress(done, doing="testing users"))
 
-        return find_abnormal(
-            votes, self.link, self.consensus, fdr=self.fdr, seed=self.seed, delta=self.delta,
-            has_sides=self.has_sides, runtime=runtime, progress=tell,
+        inputs = Inputs.of(
+            votes, self.link, self.consensus, delta=self.delta, seed=self.seed, runtime=runtime,
+            has_sides=self.has_sides,
         )  # fmt: skip
+        return find_abnormal_in(inputs, self.fdr, tell)
 
     def join(self, parts: Sequence[Abnormality]) -> Abnormality:
         """Put together what was found of all users."""

@@ -98,9 +98,9 @@ class NoTies(Finding):
     severity = Severity.NOTE
     code = "no-ties"
     sentence = (
-        "No vote is a tie: these are forced choices. The model has no tie threshold then, no tie is "
-        "ever predicted, and a ranking has no tiers. If people could answer with a tie, check that "
-        "ties were not dropped."
+        "No vote is a tie: these are forced choices. The model has no tie threshold then, no tie "
+        "is ever predicted, and a ranking has no tiers. If people could answer with a tie, check "
+        "that ties were not dropped."
     )
 
     votes: float
@@ -122,8 +122,8 @@ class WinnerFirst(Finding):
         return (
             f"Every decided vote is for the {self.side} item. If the file simply lists the winner "
             f"on the {self.side}, sides mean nothing: fit with {SIDES_UNKNOWN}, or the model takes "
-            "it all for a liking of that side; nobody's habits can be checked. If it kept the sides "
-            "as people saw them, check the column of the winner."
+            "it all for a liking of that side; nobody's habits can be checked. If it kept the "
+            "sides as people saw them, check the column of the winner."
         )
 
 

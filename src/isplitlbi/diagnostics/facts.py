@@ -150,8 +150,9 @@ class Facts:
     def copies(self) -> int:
         """Number of rows that are exact copies of another."""
         votes = self.votes
-        columns = [votes.user, votes.left, votes.right, votes.outcome, votes.group, votes.weight]
-        columns += [] if votes.features is None else votes.features.columns
+        columns: list[NDArray[Any] | None] = [votes.user, votes.left, votes.right, votes.outcome]
+        columns += [votes.group, votes.weight]
+        columns.extend([] if votes.features is None else votes.features.columns)
         alike: list[Mask] = [c[1:] == c[:-1] for c in columns if c is not None]
         return int(np.count_nonzero(np.all(alike, axis=0)))
 
