@@ -67,9 +67,7 @@ REFUSED = {
 
 @pytest.mark.parametrize("name", REFUSED)
 @pytest.mark.parametrize("command", ["fit", "demo"])
-def test_what_cannot_be_is_one_sentence(
-    command, name, votes_file, tmp_path, monkeypatch, capsys
-):
+def test_what_cannot_be_is_one_sentence(command, name, votes_file, tmp_path, monkeypatch, capsys):
     arguments, sentence = REFUSED[name]
     more = [votes_file, "-o", tmp_path / "model"] if command == "fit" else []
     told = refused(monkeypatch, capsys, command, *more, *arguments)

@@ -533,7 +533,7 @@ def test_numbers_that_a_script_would_round_are_text():
 
 def test_a_report_that_cannot_be_finished_leaves_the_old_one(model, tmp_path, monkeypatch):
     (tmp_path / "report.html").write_text("old")
-    monkeypatch.setattr("isplitlbi.output.report.study_of", lambda _: 1 / 0)
+    monkeypatch.setattr("isplitlbi.output.report.study_of", lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         write_report(model, tmp_path / "report.html")
     assert [file.name for file in tmp_path.iterdir()] == ["report.html"]

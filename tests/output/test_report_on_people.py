@@ -8,8 +8,8 @@ from base64 import b64decode
 import numpy as np
 import pytest
 
-from isplitlbi.output.report import study, write_report
-from isplitlbi.output.report.people import features_of, joined, people_of
+from isplitlbi.output.report import people, study, write_report
+from isplitlbi.output.report.people import cards_of, features_of, joined, people_of
 from isplitlbi.output.report.strips import MOST_DOTS, WIDTH, Strip, strip_of
 from isplitlbi.output.tables import users_table
 from isplitlbi.output.words import factor, name_of_term, spread_in_words
@@ -54,8 +54,19 @@ def test_every_user_is_a_dot_of_every_picture(featured, sources):
         assert f"<title>{card.user}: x{card.tie_factor.value:.2f}</title>" in pictures[2]
 
 
+def test_with_very_many_users_pictures_come_without_cards(featured, monkeypatch):
+    monkeypatch.setattr(people, "MOST_CARDS", 20)
+    assert cards_of(featured) == ()
+    strips = people_of(featured, ())["strips"]
+    assert [strip["picture"].count("<circle") for strip in strips] == [24] * 4
+    slope = 1.0 + featured.parameters_.all_of("sharpness")[0]
+    assert f"<title>{featured.users_[0]}: {slope:.2f}</title>" in strips[0]["picture"]
+    packed_words = study.study_of(featured)["words"]
+    assert json.loads(zlib.decompress(b64decode(packed_words))) == []
+
+
 def test_the_script_gets_the_words_of_every_card(featured):
-    told = study.study_of(featured)
+    told = study.study_of(featured, featured.user_cards())
     words = json.loads(zlib.decompress(b64decode(told["words"])))
     cards = {card.user: card for card in featured.user_cards()}
     assert words == [cards[user].words for user in users_table(featured)["user"]]
@@ -108,7 +119,8 @@ def test_without_ties_no_section_speaks_of_them(forced, sources):
 def test_the_papers_model_has_none_of_it(papers, sources):
     ids = set(re.findall(r'<section id="(\w+)"', sources["papers"]))
     assert {"consensus", "path"} <= ids and not {"people", "features"} & ids
-    assert people_of(papers) is None and features_of(papers) is None
+    assert cards_of(papers) == ()
+    assert people_of(papers, ()) is None and features_of(papers) is None
     assert "tie factor" not in text_of(sources["papers"])
 
 

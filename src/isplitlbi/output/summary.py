@@ -190,6 +190,8 @@ def print_card(console: Console, model: ScoreEstimator, user: Any) -> None:
 
     if model.terms_.ties == "bounded":
         return  # all that the paper's model knows of a user is the ranking itself
+    if not model.has_votes():
+        return  # a card needs them, and a ranking must not wait for files to be read
     card = model.user_card(user)
     console.print(f"{printable(str(user))}, {counted(card.n_votes, 'vote')}:", markup=False)
     table = Table.grid(padding=(0, 1, 0, 0))

@@ -266,7 +266,8 @@ def print_evaluation(console: Console, evaluation: Evaluation, with_reliability:
     from isplitlbi.evaluation.protocol import METRICS, SIDES, STATISTICS
 
     every = list(STATISTICS)
-    sides = [f"{what}_{side}" for what in ("precision", "recall") for side in SIDES]
+    classes = [side for side in SIDES if side != "tie" or evaluation.settings.get("ties") != "none"]
+    sides = [f"{what}_{side}" for what in ("precision", "recall") for side in classes]
     blocks: dict[str, list[tuple[str, list[str]]]] = {
         "F1 (standard)": [("micro_f1", every), ("macro_f1", every)],
         "Log-loss, the paper's own F1s, seconds": [

@@ -22,6 +22,7 @@ from isplitlbi.estimators import ScoreEstimator
 from isplitlbi.files import written_whole
 from isplitlbi.output.report import content
 from isplitlbi.output.report.ids import shown_id
+from isplitlbi.output.report.people import cards_of
 from isplitlbi.output.report.study import packed, study_of
 
 __all__ = ["TITLE", "write_report"]
@@ -77,7 +78,8 @@ def render(
     environment.filters["id"] = shown_id
     folder = resources.files("isplitlbi.output.report")
     script, charts = folder.joinpath("page.js").read_text(encoding="utf-8"), get_plotlyjs()
-    told = content.tell(model, progress or (lambda _share, _what: None))
+    cards = cards_of(model)
+    told = content.tell(model, cards, progress or (lambda _share, _what: None))
     return environment.get_template("page.html").render(
         **told,
         title=title,
@@ -85,7 +87,7 @@ def render(
         script_hashes=[_hash(script), _hash(charts)],
         charts=packed(charts.encode("utf-8")),  # a third of its size
         style=folder.joinpath("style.css").read_text(encoding="utf-8"),
-        study=_as_json(study_of(model)),
+        study=_as_json(study_of(model, cards)),
     )
 
 

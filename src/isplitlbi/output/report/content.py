@@ -16,7 +16,7 @@ from isplitlbi.data.vocabulary import counted
 from isplitlbi.diagnostics.check import check
 from isplitlbi.estimators import ScoreEstimator
 from isplitlbi.output.report.ids import shown_id
-from isplitlbi.output.report.people import features_of, people_of
+from isplitlbi.output.report.people import Cards, features_of, people_of
 from isplitlbi.output.tables import effect_table
 from isplitlbi.output.words import NO_TIES, factor
 from isplitlbi.selection import SCORINGS
@@ -37,7 +37,9 @@ PAPER = (
 SCORE_NAMES = {"log_loss": "log-loss", "micro_f1": "micro-F1", "macro_f1": "macro-F1"}
 
 
-def tell(model: ScoreEstimator, progress: Callable[[float, str], None]) -> dict[str, Any]:
+def tell(
+    model: ScoreEstimator, cards: Cards, progress: Callable[[float, str], None]
+) -> dict[str, Any]:
     """Return all that the template shows, by the names it uses."""
     progress(0.0, "testing users")
     found = model.test_users(progress=lambda share: progress(0.3 * share, "testing users"))
@@ -64,7 +66,7 @@ def tell(model: ScoreEstimator, progress: Callable[[float, str], None]) -> dict[
         "tie_words": _tie_words(model),
         "has_ties": model.terms_.has_ties,
         "has_habits": model.terms_.has_habits,
-        "people": people_of(model),
+        "people": people_of(model, cards),
         "features": features_of(model),
         "n_users": len(model.users_),
         "n_flagged": len(model.abnormal_users_),

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from isplitlbi.data.layout import SHARPNESS
+from isplitlbi.data.layout import SHARPNESS, THRESHOLD
 from isplitlbi.data.vocabulary import counted
 from isplitlbi.estimators import ScoreEstimator
+from isplitlbi.estimators.cards import Measured, UserCard
+from isplitlbi.model.terms import Feature, Side
 from isplitlbi.output.report.strips import Strip, strip_of
 from isplitlbi.output.words import (
     NO_TIES,
@@ -18,17 +21,28 @@ from isplitlbi.output.words import (
     sorted_spreads,
     spread_in_words,
 )
+from isplitlbi.typing import Floats
 
-if TYPE_CHECKING:
-    from isplitlbi.estimators.cards import Measured, UserCard
+__all__ = ["Cards", "cards_of", "features_of", "people_of"]
 
-__all__ = ["features_of", "people_of"]
+Cards = tuple[UserCard, ...]
+MOST_CARDS = 10_000  # each takes a millisecond or two
 
 # What a logit is, for who has never seen one: the odds of a pair that is even otherwise.
 LOGIT = "One logit turns a pair that is even, 50 : 50, into 73 : 27"
 
 
-def people_of(model: ScoreEstimator) -> dict[str, Any] | None:
+def cards_of(model: ScoreEstimator) -> Cards:
+    """Return the cards of all who have voted.
+
+    There are none where a model has no such terms, or so many users that it would take long.
+    """
+    if model.terms_.ties == "bounded" or len(model.users_) > MOST_CARDS:
+        return ()
+    return model.user_cards()
+
+
+def people_of(model: ScoreEstimator, cards: Cards) -> dict[str, Any] | None:
     """Return in what people differ: words, a table and pictures; nothing for the paper's model."""
     if model.terms_.ties == "bounded":
         return None
@@ -50,42 +64,71 @@ def people_of(model: ScoreEstimator) -> dict[str, Any] | None:
             }
             for name, spread in spreads.items()
         ],
-        "strips": _strips(model),
+        "strips": _strips(model, cards),
     }
 
 
-def _strips(model: ScoreEstimator) -> list[dict[str, Any]]:
+class _Asked(NamedTuple):
+    """A term of one number per user, and how to draw it."""
+
+    title: str
+    told: str
+    of_card: Callable[[UserCard], Measured | None]
+    of_model: Callable[[ScoreEstimator], Floats]
+    marks: tuple[float, ...]
+    is_factor: bool = False
+
+
+def _strips(model: ScoreEstimator, cards: Cards) -> list[dict[str, Any]]:
     """Return a picture for every term of one number per user."""
-    cards = model.user_cards()
-    asked: list[tuple[str, str, Callable[[UserCard], Measured | None], dict[str, Any]]] = []
-    if SHARPNESS in model.terms_.names:
-        told = "How clearly users tell apart what the group tells apart: 1 like the group, 0 by "
-        told += "chance, below 0 the other way round."
-        asked.append(("Sharpness.", told, lambda card: card.slope, {"marks": (0.0, 1.0)}))
-    asked += [
-        ("Side.", "What users add to whatever is on the left, in logits; 0 leans to neither side.",
-         lambda card: card.side, {"marks": (0.0,)}),
-        ("Ties.", "How wide users' tie thresholds are beside the group's: with x2, twice as wide.",
-         lambda card: card.tie_factor, {"marks": (1.0,), "is_factor": True}),
-    ]  # fmt: skip
-    for effect in model.features() if model.summary_.units is not None else ():
-        told = f"What one unit more of {effect.name} counts for with users, in logits."
-        asked.append(
-            (f"{effect.name}.", told, _feature(effect.name), {"marks": (0.0, effect.effect)})
-        )
+    voted = np.flatnonzero(model.summary_.votes_per_user)
     strips = []
-    for title, told, of_card, look in asked:
-        found = [(card.user, of_card(card)) for card in cards]
-        known = [(user, measured) for user, measured in found if measured is not None]
-        if known:
-            values = np.array([measured.value for _, measured in known])
-            strip = Strip([user for user, _ in known], values, **look)
-            strips.append({"title": title, "told": told, "picture": strip_of(strip, _label(strip))})
+    for each in _asked(model):
+        if cards:
+            measured = [each.of_card(card) for card in cards]
+            values = np.array([np.nan if one is None else one.value for one in measured])
+        else:
+            values = each.of_model(model)[voted]
+        strip = Strip(model.users_[voted].tolist(), values, each.marks, each.is_factor)
+        picture = strip_of(strip, _label(strip))
+        strips.append({"title": each.title, "told": each.told, "picture": picture})
     return strips
 
 
-def _feature(name: str) -> Callable[[UserCard], Measured | None]:
-    return lambda card: card.features.get(name)
+def _asked(model: ScoreEstimator) -> list[_Asked]:
+    """Return what there is to draw of a model."""
+    terms, asked = model.terms_, []
+    if terms.has_sharpness:
+        told = "How clearly users tell apart what the group tells apart: 1 like the group, 0 by "
+        told += "chance, below 0 the other way round."
+        slopes = partial(_trait, SHARPNESS, 1.0)
+        asked.append(_Asked("Sharpness.", told, lambda card: card.slope, slopes, (0.0, 1.0)))
+    if Side.name in terms.names:
+        told = "What users add to whatever is on the left, in logits; 0 leans to neither side."
+        sides = partial(_trait, Side.name, 0.0)
+        asked.append(_Asked("Side.", told, lambda card: card.side, sides, (0.0,)))
+    if terms.has_ties:
+        told = "How wide users' tie thresholds are beside the group's: with x2, twice as wide."
+        asked.append(_Asked("Ties.", told, lambda card: card.tie_factor, _factors, (1.0,), True))
+    for term in terms.all:
+        if isinstance(term, Feature):
+            told = f"What one unit more of {term.name} counts for with users, in logits."
+            marks = (0.0, model.parameters_.common.trait(term.name))
+            of_card, of_model = partial(_of_feature, term.name), partial(_trait, term.name, 0.0)
+            asked.append(_Asked(f"{term.name}.", told, of_card, of_model, marks))
+    return asked
+
+
+def _trait(name: str, more: float, model: ScoreEstimator) -> Floats:
+    return more + model.parameters_.all_of(name)
+
+
+def _factors(model: ScoreEstimator) -> Floats:
+    return model.parameters_.all_of(THRESHOLD) / (model.threshold_ or 1.0)
+
+
+def _of_feature(name: str, card: UserCard) -> Measured | None:
+    return card.features.get(name)
 
 
 def _label(strip: Strip) -> str:

@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 from isplitlbi.abnormal import KINDS, find_telling_votes
 from isplitlbi.data.layout import SHARPNESS, THRESHOLD
 from isplitlbi.estimators import ScoreEstimator
+from isplitlbi.output.report.people import Cards
 from isplitlbi.output.tables import users_table
 from isplitlbi.path import spread_out
 from isplitlbi.selection import ESTIMATES, SCORINGS
@@ -49,8 +50,8 @@ def packed(raw: bytes) -> str:
     return base64.b64encode(zlib.compress(raw, 9)).decode("ascii")
 
 
-def study_of(model: ScoreEstimator) -> dict[str, Any]:
-    """Return everything, ready for JSON."""
+def study_of(model: ScoreEstimator, cards: Cards = ()) -> dict[str, Any]:
+    """Return everything, ready for JSON; what users are like as far as there are cards."""
     table = users_table(model)
     places = {user: place for place, user in enumerate(model.users_.tolist())}
     order = np.array([places[user] for user in table["user"]], dtype=np.intp)
@@ -74,7 +75,7 @@ def study_of(model: ScoreEstimator) -> dict[str, Any]:
             **_ties(model, order),
         },
         "consensus_tie_share": _consensus_tie_share(model),
-        "words": packed(json.dumps(_words(model, order)).encode()),
+        "words": packed(json.dumps(_words(model, order, cards)).encode()),
         "path": _path(model, order),
         "telling": _telling(model, order),
         "curves": _curves(model),
@@ -146,12 +147,10 @@ def _meaning(model: ScoreEstimator) -> dict[str, Any]:
     }
 
 
-def _words(model: ScoreEstimator, order: NDArray[np.intp]) -> list[list[str]]:
-    """Return what every user is like beside the group; nothing where a model has no such terms."""
-    if model.terms_.ties == "bounded":
-        return []
-    words = {card.user: card.words for card in model.user_cards()}  # of those who have voted
-    return [words.get(user, []) for user in model.users_[order].tolist()]
+def _words(model: ScoreEstimator, order: NDArray[np.intp], cards: Cards) -> list[list[str]]:
+    """Return what every user is like beside the group, as far as there are cards."""
+    words = {card.user: card.words for card in cards}
+    return [words.get(user, []) for user in model.users_[order].tolist()] if words else []
 
 
 def _telling(model: ScoreEstimator, order: NDArray[np.intp]) -> dict[str, Any]:
