@@ -18,7 +18,7 @@ import pytest
 
 from isplitlbi import Comparisons, ISplitLBI, MarginMLE, PerUser
 from isplitlbi.evaluation.simulate import simulate
-from isplitlbi.output.report import TITLE, content, study, write_report
+from isplitlbi.output.report import TITLE, content, ids, study, write_report
 from isplitlbi.output.tables import users_table
 from studies import HOSTILE, hostile_model, small_model
 
@@ -398,8 +398,8 @@ def test_hostile_ids_add_no_element_and_no_attribute(source, tmp_path):
     for name in HOSTILE[:14]:
         assert name in visible
     assert r"line\nbreak" in visible
-    assert "x" * content.LONGEST_ID + "…" in visible
-    assert "x" * (content.LONGEST_ID + 1) not in visible
+    assert "x" * ids.LONGEST_ID + "…" in visible
+    assert "x" * (ids.LONGEST_ID + 1) not in visible
     assert r"'\u2003\u200b'" in visible
 
 

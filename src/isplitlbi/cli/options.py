@@ -171,7 +171,9 @@ def _votes_to_read(
     return VotesToRead(votes, options)
 
 
-reads_votes = gathers("votes", _votes_to_read)
+def reads_votes(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options of how votes are read in place of its parameter ``votes``."""
+    return gathers("votes", _votes_to_read)(command)
 
 
 def _labels(pairs: list[str]) -> dict[str, str]:

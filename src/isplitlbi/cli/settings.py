@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Annotated, Any
 
 import typer
@@ -102,8 +103,14 @@ def _settings(
     return given
 
 
-takes_settings = gathers("settings", _settings)
-takes_terms = gathers("settings", _chosen_terms)
+def takes_settings(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command all options of a model in place of its parameter ``settings``."""
+    return gathers("settings", _settings)(command)
+
+
+def takes_terms(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options of terms, ties and sides in place of ``settings``."""
+    return gathers("settings", _chosen_terms)(command)
 
 
 def refuse_unknown_scales(settings: ModelSettings, features: list[str] | None = None) -> None:
