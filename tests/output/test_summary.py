@@ -98,3 +98,11 @@ def test_the_card_of_a_user_says_it_in_words(request, which):
     assert len(card.words) >= 3
     for sentence in card.words:
         assert in_one_line(sentence) in text
+
+
+def test_a_ranking_does_not_wait_for_votes_that_are_elsewhere(featured, monkeypatch):
+    monkeypatch.setattr(type(featured), "has_votes", lambda _: False)
+    monkeypatch.setattr(type(featured), "votes", lambda _: pytest.fail("votes were read"))
+    assert shown(summary.print_card, featured, featured.users_[0]) == ""
+    assert "differ mostly" in shown(summary.print_differences, featured)
+    assert "item-01" in shown(summary.print_ranking, featured, featured.users_[0])
