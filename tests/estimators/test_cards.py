@@ -1,5 +1,7 @@
 """Cards of users, effects of features and habits of items: are they right, and how surely?"""
 
+import pickle
+
 import numpy as np
 import pytest
 from scipy.special import logit
@@ -101,13 +103,13 @@ def test_the_certainty_of_one_side_is_that_of_a_share():
     outcome = np.where(rng.random(len(user)) < 0.6, 1, -1)
     left = rng.integers(2, size=len(user))
     votes = Comparisons.from_arrays(user, left, 1 - left, outcome)
-    model = ISplitLBI(terms="side", with_tests=False).fit(votes)
+    model = ISplitLBI(terms="taste,side", with_tests=False).fit(votes)
     share = np.mean(outcome == 1)
     assert model.side_ == pytest.approx(logit(share), abs=0.02)
     certainty = Certainty.of(votes, model.fitted_)
-    at = model.parameters_.vector.place("side")
+    at = certainty.row[model.parameters_.vector.place("side")]
     expected = 1.0 / np.sqrt(len(user) * share * (1.0 - share))
-    assert np.sqrt(certainty.consensus[at, at]) == pytest.approx(expected, rel=0.1)
+    assert 0.95 * expected < np.sqrt(certainty.consensus[at, at]) < 1.2 * expected
 
 
 def test_a_ranking_as_shown_has_the_features_of_the_items():
@@ -132,3 +134,18 @@ def test_a_ranking_as_shown_has_the_features_of_the_items():
     assert shown.scores[0] - shown.scores[1] == pytest.approx(1.0, abs=0.25)
     added = effect_of_features(votes, model.parameters_.common)
     assert added.sum() == pytest.approx(0.0, abs=1e-9)
+
+
+def test_of_very_many_items_the_traits_are_known_about_as_surely(model, monkeypatch):
+    (effect,) = model.features()
+    low, high = model.habit_intervals()
+    monkeypatch.setattr("isplitlbi.estimators.certainty.MOST_PLACES", 3)
+    wide = pickle.loads(pickle.dumps(model)).adopt(model.fitted_)
+    (again,) = wide.features()
+    assert again.effect == pytest.approx(effect.effect, abs=0.05)
+    assert again.high - again.low == pytest.approx(effect.high - effect.low, rel=0.2)
+    rough_low, rough_high = wide.habit_intervals()
+    assert np.log(rough_high / rough_low) == pytest.approx(np.log(high / low), rel=0.8)
+    assert wide.user_card(wide.users_[0]).side.value == pytest.approx(
+        model.user_card(wide.users_[0]).side.value, abs=0.1
+    )

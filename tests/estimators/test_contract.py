@@ -44,7 +44,7 @@ METHODS = {
         n_folds=2,
         sides="unknown",
         with_tests=False,
-    ),  # fmt: skip
+    ),
     "lbi": LBI(kappa=10.0, n_folds=2, with_tests=False),
     "per-user": PerUser([0.003, 0.1, 3.0], n_folds=2),
     "margin-mle": MarginMLE(),

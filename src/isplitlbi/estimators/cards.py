@@ -31,8 +31,9 @@ __all__ = [
 
 NORMAL = 1.959964  # the quantile of a normal distribution that 95 % intervals reach to
 # Intervals are wider by this: how large terms are is itself an estimate, and what users have of
-# them is not quite normal. Measured on simulated users of known truth.
-WIDER = 1.07
+# them is not quite normal. Measured on simulated users of known truth, for users and habits, and
+# for effects of features, which the sizes of all terms have a say in.
+WIDER, WIDER_OF_FEATURES = 1.07, 1.15
 ENDS = (0.025, 0.975)
 
 
@@ -88,7 +89,11 @@ def feature_effects(certainty: Certainty, units: Units) -> tuple[FeatureEffect, 
     for name, unit in zip(units.names, units.scale, strict=True):
         at = vector.place(name)
         effect = common.trait(name) + float(certainty.shift[at])
-        reach = quantile * WIDER * float(np.sqrt(certainty.consensus[at, at]))
+        reach = (
+            quantile
+            * WIDER_OF_FEATURES
+            * float(np.sqrt(certainty.covariance(np.array([at]))[0, 0]))
+        )
         effects.append(
             FeatureEffect(
                 name, float(unit), effect, effect - reach, effect + reach, effect / float(unit)
@@ -129,8 +134,13 @@ def habit_intervals(certainty: Certainty) -> tuple[Floats, Floats]:
     where, n_items = parameters.vector.habits, parameters.n_items
     if not parameters.vector.has_habits:
         return np.ones(n_items), np.ones(n_items)
-    around = np.eye(n_items) - 1.0 / n_items
-    variance = np.diag(around @ certainty.consensus[where, where] @ around)
+    place = np.arange(where.start, where.stop)
+    if certainty.row[where.start] < 0:  # with very many items: each by itself
+        information = certainty.seen.curvature.of_habits()
+        variance = 1.0 / (information + 1.0 / parameters.terms.habit_variance)
+    else:
+        around = np.eye(n_items) - 1.0 / n_items
+        variance = np.diag(around @ certainty.covariance(place) @ around)
     shift = certainty.shift[where]
     factor = parameters.common.habits * np.exp(shift - shift.mean())
     reach = np.exp(NORMAL * WIDER * np.sqrt(variance))

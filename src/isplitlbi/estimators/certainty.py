@@ -28,6 +28,7 @@ from isplitlbi.typing import Floats, Indices
 __all__ = ["Certainty", "OfUser"]
 
 MOST_USERS = 4000  # that the curvature of the consensus is added up from; beyond, a sample
+MOST_PLACES = 2500  # of a consensus whose covariance is found as a whole
 SEED = 0
 ORDINARY_WEIGHT = 10.0  # what the ordinary variance counts beside a user's own numbers
 LITTLE = 1e-4  # of a difference that stands for a derivative
@@ -118,12 +119,19 @@ class _Seen:
         unsure = by_margin @ margin + by_level @ level
         return OfUser(place, units, bent, pull, inverse, follows, drift, unsure)
 
-    def pull_of(self, user: int, found: OfUser) -> Floats:
-        """Return how a user pulls at the consensus, with deviations that follow."""
-        slots = self.curvature.layout.slots
+    def at_consensus(self, user: int, row: Indices) -> tuple[Indices, Floats, Floats, Floats]:
+        """Return what a user does to the consensus, with deviations that follow.
+
+        That is: in which rows, how the objective bends there, the user's pull, and what comes from
+        deviations that are not quite known.
+        """
+        found, slots = self.of_user(user), self.curvature.layout.slots
         own = self.parameters.deviation[slots.start[user] : slots.start[user + 1]]
         slope = found.units * found.pull[: len(found.units)] + own / self.variance[user]
-        return np.asarray(found.pull + found.follows.T @ slope)
+        pull = found.pull + found.follows.T @ slope
+        there = np.flatnonzero(row[found.place] >= 0)
+        bent = found.eliminated[np.ix_(there, there)]
+        return row[found.place[there]], bent, pull[there], found.unsure[there]
 
     def _touched(self, user: int) -> tuple[Indices, Floats, Floats]:
         """Return the local places, and what each counts for in margins and levels."""
@@ -157,17 +165,20 @@ class Certainty:
     ----------
     n_users : int
         Who voted.
-    consensus : (width, width)
-        Covariance of the consensus.
+    consensus : (n_rows, n_rows)
+        Covariance of the consensus. With very many items, scores and habits are taken for known.
     shift : (width,)
         From the consensus of the fit to its best estimate. In a fit, users' deviations are taken
         for known, which makes margins too small (Laplace), and all users for equally different.
+    row : (width,)
+        Which row is that of a place; -1 for those that are known, or are of users alone.
     """
 
     seen: _Seen
     n_users: int
     consensus: Floats
     shift: Floats
+    row: Indices
 
     @classmethod
     def of(cls, votes: Comparisons, fitted: Fitted) -> Certainty:
@@ -179,6 +190,13 @@ class Certainty:
     def of_user(self, user: int) -> OfUser:
         """Evaluate the votes of one user."""
         return self.seen.of_user(user)
+
+    def covariance(self, place: Indices) -> Floats:
+        """Return the covariance of some places of the consensus."""
+        found, row = np.zeros((len(place), len(place))), self.row[place]
+        there = np.flatnonzero(row >= 0)
+        found[np.ix_(there, there)] = self.consensus[np.ix_(row[there], row[there])]
+        return found
 
     def shift_of(self, trait: str, found: OfUser) -> float:
         """Return how far the mean of what a user has of a trait is from what is likeliest.
@@ -199,53 +217,57 @@ class Certainty:
         moves = found.units[at] * found.follows[at]
         if trait not in (SHARPNESS, THRESHOLD):
             moves[at] += 1.0
-        common = self.consensus[np.ix_(found.place, found.place)]
+        common = self.covariance(found.place)
         return float(found.units[at] ** 2 * found.inverse[at, at] + moves @ common @ moves)
 
 
-def _of_consensus(seen: _Seen, voters: Indices) -> tuple[Floats, Floats]:
-    """Return covariance and shift of the consensus.
+def _of_consensus(seen: _Seen, voters: Indices) -> tuple[Floats, Floats, Indices]:
+    """Return covariance and shift of the consensus, and which row is that of every place.
 
     Users are taken with variances of their own here: where few differ by much, a common one would
     let the others differ too freely. One Newton step brings the consensus there.
     """
     parameters = seen.parameters
-    vector, terms = parameters.vector, parameters.terms
-    width, share = vector.width, 1.0
+    vector, terms, share = parameters.vector, parameters.terms, 1.0
     if len(voters) > MOST_USERS:
         share = MOST_USERS / len(voters)
         voters = np.random.default_rng(SEED).choice(voters, MOST_USERS, replace=False)
     seen = replace(seen, variance=_own_variances(seen, voters))
-    is_common, precision = terms.is_common(vector), terms.precision(vector)
-    total, slope = np.zeros((width, width)), np.zeros(width)
+    is_kept = terms.is_common(vector) > 0.0
+    if vector.width > MOST_PLACES:
+        is_kept[vector.scores] = is_kept[vector.habits] = False
+    kept, row = np.flatnonzero(is_kept), np.full(vector.width, -1)
+    row[kept] = np.arange(len(kept))
+    total, slope = np.zeros((len(kept), len(kept))), np.zeros(len(kept))
     for user in voters:
-        found = seen.of_user(int(user))
-        total[np.ix_(found.place, found.place)] += found.eliminated
-        slope[found.place] += seen.pull_of(int(user), found) + found.unsure
-    total *= np.outer(is_common, is_common) / share
-    total[np.diag_indices(width)] += precision + (1.0 - is_common) + LEAST_CURVATURE
-    inverse = np.linalg.inv(total)
-    slope = is_common * (slope / share + precision * parameters.consensus)
-    # Of few users, those who are there may happen to be alike: no less than the model expects.
-    covariance = _without_each(seen, voters, inverse, is_common) / share
-    spread, least = np.sqrt(np.diag(covariance)), np.sqrt(np.diag(inverse)) * is_common
-    larger = np.divide(np.maximum(spread, least), spread, out=np.ones(width), where=spread > 0.0)
-    return covariance * np.outer(larger, larger), -inverse @ slope
+        at, eliminated, pull, unsure = seen.at_consensus(int(user), row)
+        total[np.ix_(at, at)] += eliminated
+        slope[at] += pull + unsure
+    precision = terms.precision(vector)[kept]
+    total = total / share + np.diag(precision + LEAST_CURVATURE)
+    inverse = np.linalg.inv(total).astype(np.float64, copy=False)
+    shift = np.zeros(vector.width)
+    shift[kept] = -inverse @ (slope / share + precision * parameters.consensus[kept])
+    covariance = _without_each(seen, voters, inverse, row) / share
+    # Of few users, those who are there may happen to be alike: no less than the model expects. (Of
+    # scores and thresholds, only differences are known, so that it has no expectation.)
+    larger = np.ones(len(kept))
+    for trait in terms.traits:
+        at = row[vector.place(trait.name)]
+        larger[at] = np.sqrt(max(1.0, inverse[at, at] / max(covariance[at, at], 1e-300)))
+    return covariance * np.outer(larger, larger), shift, row
 
 
-def _without_each(seen: _Seen, voters: Indices, inverse: Floats, is_common: Floats) -> Floats:
+def _without_each(seen: _Seen, voters: Indices, inverse: Floats, row: Indices) -> Floats:
     """Return the covariance of the consensus by leaving out every user in turn (jackknife).
 
     Without a user, the consensus is elsewhere by their pull, under the curvature of the others.
     """
     moved = np.zeros((len(voters), len(inverse)))
-    for row, user in zip(moved, voters, strict=True):
-        found = seen.of_user(int(user))
-        counts = is_common[found.place]
-        own = found.eliminated * np.outer(counts, counts)
-        others = np.eye(len(own)) - own @ inverse[np.ix_(found.place, found.place)]
-        pull = np.linalg.solve(others, counts * seen.pull_of(int(user), found))
-        row[:] = inverse[:, found.place] @ pull
+    for without, user in zip(moved, voters, strict=True):
+        at, eliminated, pull, _ = seen.at_consensus(int(user), row)
+        others = np.eye(len(at)) - eliminated @ inverse[np.ix_(at, at)]
+        without[:] = inverse[:, at] @ np.linalg.solve(others, pull)
     n_users = len(voters)
     moved -= moved.mean(axis=0)
     return np.asarray(moved.T @ moved * ((n_users - 1) / n_users))
@@ -262,7 +284,7 @@ def _own_variances(seen: _Seen, voters: Indices) -> Floats:
     order = voters[np.argsort(square[voters] / np.maximum(known[voters], 1e-9), kind="stable")]
     weight = np.cumsum(known[order])
     middle = order[min(int(np.searchsorted(weight, 0.5 * weight[-1])), len(order) - 1)]
-    ordinary = square[middle] / max(known[middle], 1e-9)
+    ordinary = min(square[middle] / max(known[middle], 1e-9), float(seen.variance.min()))
     return np.asarray((ORDINARY_WEIGHT * ordinary + square) / (ORDINARY_WEIGHT + known))
 
 

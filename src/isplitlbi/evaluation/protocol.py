@@ -65,13 +65,27 @@ class MethodSettings(NamedTuple):
     ties: Ties = "auto"
     sides: Sides = "known"
 
-    def check(self) -> None:
+    def checked(self) -> MethodSettings:
         """Refuse words that are none."""
         check_choice("rule", self.rule)
         check_choice("scoring", self.scoring, tuple(SCORINGS))
         check_choice("ties", self.ties, get_args(Ties))
         check_choice("sides", self.sides, get_args(Sides))
         Terms.named(self.terms)
+        return self
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return all that decides a result, in plain values."""
+        terms = self.terms if isinstance(self.terms, str) else list(self.terms)
+        values = self._replace(terms=terms)._asdict()
+        return {name: value for name, value in values.items() if name != "n_jobs"}
+
+    def knowing(self, votes: Comparisons) -> MethodSettings:
+        """Say whether there are ties: a part may have none, and must know of those elsewhere."""
+        has_ties = bool(np.any(votes.outcome == 0))
+        return (
+            self._replace(ties="allowed" if has_ties else "none") if self.ties == "auto" else self
+        )
 
 
 # Among these LBI, and iSplit LBI with the paper's terms, choose by their inner folds, as the others
@@ -298,8 +312,7 @@ def evaluate(
     scoring
         By what iSplit LBI and LBI choose nu, kappa and the time on their inner folds.
     terms, ties, sides
-        Of iSplit LBI: in which ways users may differ, whether there may be ties, and whether left
-        and right mean something. Whether there are ties is found from all votes together.
+        Of iSplit LBI, as there; whether there are ties is found from all votes together.
     seed
         Seed of the splits, and of what is random in a method.
     n_jobs
@@ -308,28 +321,27 @@ def evaluate(
         Called before each fit with the share of the work done and what comes next.
     """
     names = methods_named(methods)
-    told = MethodSettings(rule, scoring, n_jobs, seed, terms, ties, sides)
-    told.check()
-    if repeats < 1:
-        raise InvalidSetting(f"repeats is {repeats}; it must be at least 1.")
+    told = MethodSettings(rule, scoring, n_jobs, seed, terms, ties, sides).checked()
     kept, tell = _with_enough(votes, min_votes), progress or (lambda done, doing: None)
-    if ties == "auto":  # or a part without ties would know nothing of those in the other part
-        told = told._replace(ties="allowed" if np.any(kept.outcome == 0) else "none")
+    told = told.knowing(kept)
     trials: list[_Trial] = []
     for repeat, split in enumerate(_splits(kept, test_share, repeats, seed)):
         for name in names:
             tell(len(trials) / (repeats * len(names)), f"repeat {repeat + 1}, {name}")
             trials.append(_try(name, told, repeat, *split))
     tell(1.0, "done")
-    settings = {
-        "votes": len(kept), "users": int((kept.votes_per_user > 0).sum()),
-        "items": len(np.union1d(kept.left, kept.right)), "methods": names, "repeats": repeats,
-        "test_share": test_share, "min_votes": min_votes, "grouped": kept.group is not None,
-        "rule": rule, "scoring": scoring, "seed": seed,
-        "terms": terms if isinstance(terms, str) else list(terms), "ties": told.ties,
-        "sides": sides,
+    settings = _figures(kept) | told.as_dict() | {
+        "methods": names, "repeats": repeats, "test_share": test_share, "min_votes": min_votes,
     }  # fmt: skip
     return Evaluation(settings, _table(trials, names), _reliabilities(trials))
+
+
+def _figures(votes: Comparisons) -> dict[str, Any]:
+    """Return what there is to know of votes beside their number."""
+    return {
+        "votes": len(votes), "users": int((votes.votes_per_user > 0).sum()),
+        "items": len(np.union1d(votes.left, votes.right)), "grouped": votes.group is not None,
+    }  # fmt: skip
 
 
 class _Trial(NamedTuple):
@@ -356,6 +368,8 @@ def _splits(
 ) -> Iterator[tuple[Comparisons, Comparisons]]:
     """Yield training and held-out votes; more repeats begin with the same ones."""
     check_seed(seed)
+    if repeats < 1:
+        raise InvalidSetting(f"repeats is {repeats}; it must be at least 1.")
     for repeat in range(repeats):
         training, held_out = split_within_user(
             votes, test_share, np.random.default_rng([seed, repeat])
