@@ -45,7 +45,7 @@ def main() -> int:
         for nu, kappa in product(NUS, KAPPAS):
             scores, out = [], []
             for training, held_out in splits:
-                model = ISplitLBI(nu=nu, kappa=kappa, with_tests=False).fit(training)
+                model = ISplitLBI(terms="paper", nu=nu, kappa=kappa, with_tests=False).fit(training)
                 scores.append(score_votes(held_out, model.parameters_, LINK))
                 out.append(len(model.left_consensus_))
             report(name, f"{nu:g}", f"{kappa:g}", scores, f"{mean(out):.0f} of {votes.n_users}")

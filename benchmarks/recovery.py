@@ -99,7 +99,7 @@ def measure(
 def fit_implicit(votes: Comparisons, settings: dict[str, Any]) -> Fit:
     """Fit as anybody would: five folds choose the time."""
     begun = perf_counter()
-    model = ISplitLBI(**settings, with_tests=False).fit(votes)
+    model = ISplitLBI(terms="paper", **settings, with_tests=False).fit(votes)
     return Fit(model.path_, model.time_, perf_counter() - begun)
 
 
@@ -193,9 +193,9 @@ def parse() -> argparse.Namespace:
     asked = parser.parse_args()
     if asked.seeds < 1 or asked.splits < 1:
         parser.error("--seeds and --splits must be at least 1.")
-    usual = {"nu": 1.0, "kappa": 10.0} if asked.solver == "explicit" else ISplitLBI().get_params()
-    asked.nu = usual["nu"] if asked.nu is None else asked.nu
-    asked.kappa = usual["kappa"] if asked.kappa is None else asked.kappa
+    usual = Dynamics(1.0, 10.0) if asked.solver == "explicit" else Dynamics()
+    asked.nu = usual.nu if asked.nu is None else asked.nu
+    asked.kappa = usual.kappa if asked.kappa is None else asked.kappa
     return asked
 
 

@@ -27,7 +27,6 @@ from scipy.stats import spearmanr
 from data import load
 from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.data.layout import Layout
-from isplitlbi.estimators.isplitlbi import ISplitLBI
 from isplitlbi.evaluation.simulate import simulate
 from isplitlbi.model.links import Logistic
 from isplitlbi.path import RegularizationPath
@@ -74,7 +73,8 @@ def explicit_steps(
 ) -> float:
     """Return the steps that the explicit scheme takes, from the curvature along the path."""
     scheme = Explicit(step_scale=scale)
-    stepper = scheme.prepare(Layout.of(votes), LINK, dynamics, Local(votes))
+    settings = PathSettings(LINK, dynamics, scheme, times)
+    stepper = scheme.prepare(Layout.of(votes), settings, Local(votes))
     at, rate = [0.0], [0.0]
 
     def observe(_index: int, state: State) -> None:
@@ -166,8 +166,7 @@ def main() -> int:
         print(f"truth confirmed within 0.2 %: {'yes' if all(agreed) else 'NO'}")
         return 0 if all(agreed) else 1
 
-    default = ISplitLBI()
-    pairs = dict.fromkeys([(0.1, 100.0), (1.0, 10.0), (default.nu, default.kappa)])
+    pairs = [(0.1, 100.0), (1.0, 10.0), (Dynamics.nu, Dynamics.kappa)]
     print(
         f"{'data':<11}{'nu':>5}{'kappa':>6} |{'steps':>6}{'s':>7}{'err P':>8}{'err c':>8}"
         f"{'entries':>9} |{'scale':>6}{'err P':>8}{'err c':>8}{'s':>9} |{'ratio':>7}"

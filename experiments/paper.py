@@ -130,7 +130,7 @@ def draw_figures(run: Run, name: str, votes: Comparisons, found: Evaluation) -> 
     text = ["## Figures\n"]
     if name == "simulation":
         study = paper_study(0)
-        model = ISplitLBI().fit(study.votes)
+        model = ISplitLBI(terms="paper").fit(study.votes)
         figures.supports_and_magnitudes(study, model, run.output / "simulation-supports.png")
         figures.distances(model, run.output / "simulation-distances.png")
         true = set(study.votes.users[study.truth.abnormal].tolist())
@@ -143,7 +143,7 @@ def draw_figures(run: Run, name: str, votes: Comparisons, found: Evaluation) -> 
             "![Distance to the consensus](simulation-distances.png)\n",
         ]
         return text
-    model = ISplitLBI().fit(votes)
+    model = ISplitLBI(terms="paper").fit(votes)
     figures.distances(model, run.output / f"{name}-distances.png", share=0.1)
     figures.classes(
         found,

@@ -4,7 +4,6 @@ import numpy as np
 from hypothesis import strategies as st
 
 from isplitlbi.data.comparisons import Comparisons
-from isplitlbi.data.layout import Layout
 from isplitlbi.model.links import Logistic
 from isplitlbi.model.terms import PAPER
 from isplitlbi.path import Ending
@@ -38,13 +37,13 @@ def prepared(scheme, votes, dynamics, *, link=None, terms=PAPER, backend=None, l
     """Return a scheme made ready for votes, to be asked for single steps."""
     runtime = Local(votes, backend=backend)
     runtime.loops = loops or runtime.loops
-    layout = Layout.of(votes, terms.traits)
-    return scheme.prepare(layout, link or Logistic(), dynamics, runtime)
+    settings = PathSettings(link or Logistic(), dynamics, scheme, TIMES, terms)
+    return scheme.prepare(terms.layout(votes), settings, runtime)
 
 
 def first_state(votes, delta=1e-3, terms=PAPER):
     """Return the beginning of a path."""
-    layout = Layout.of(votes, terms.traits)
+    layout = terms.layout(votes)
     return State.initial(layout, terms.start(layout.vector, delta))
 
 
@@ -150,7 +149,8 @@ def deviation_of(votes, path, user, coordinate):
 
 def by_label(votes, path):
     """Return everything on the path by the labels of users and items, or the names of traits."""
-    names = [*votes.items.tolist(), *path.vector.traits]
+    habits = [f"habit of {item}" for item in votes.items] if path.vector.has_habits else []
+    names = [*votes.items.tolist(), *path.vector.traits, *habits]
     found = {}
     for k in range(len(path.times)):
         for name, value in zip(names, path.consensus[k], strict=True):

@@ -40,7 +40,7 @@ def selected(votes, candidates=(DYNAMICS,), scheme=None, **options):
 def fitted(votes, candidates=(DYNAMICS,), scheme=None, n_threads=1, runtime=None, **options):
     told = {name: options.pop(name) for name in ("progress", "checkpoints") if name in options}
     options = {"times": TIMES, "n_folds": N_FOLDS, "seed": SEED} | options
-    settings = FitSettings(Logistic(), tuple(candidates), scheme or Explicit(), **options)
+    settings = FitSettings(Logistic(), tuple(candidates), scheme=scheme or Explicit(), **options)
     return fit(votes, settings, runtime or Local(votes, n_threads), **told)
 
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from isplitlbi.data.layout import Slots, Vector
 from isplitlbi.errors import UnreadablePath
+from isplitlbi.model.terms import PAPER
 from isplitlbi.path import FORMAT_VERSION, Ending, RegularizationPath, spread_out
 
 ARRAYS = ("times", "consensus", "deviation", "sparse", "entry_times")
@@ -37,7 +38,7 @@ def small_path(**changes):
         n_steps=17,
         settings={
             "link": "logistic",
-            "terms": ["taste", "threshold"],
+            "terms": PAPER.as_dict(),
             "nu": 0.1,
             "kappa": 1e300,
             "projection": "joint",

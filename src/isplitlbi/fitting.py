@@ -54,8 +54,8 @@ from isplitlbi.typing import Floats, Indices
 
 __all__ = ["FitSettings", "Fitted", "fit"]
 
-# Multiples of a variance that are tried, how often at most, and what one must gain.
-MULTIPLES, LEAST_GAIN = ((4.0, 3), (2.0, 1)), 1e-4
+# Multiples of a variance that are tried, and how often at most.
+MULTIPLES = ((4.0, 3), (2.0, 1))
 # Where the user in the middle deviates by less than this share of what all do, few differ by much:
 # then a small nu with little damping is tried, too. So many folds decide.
 FEW_DIFFER, KAPPA_OF_FEW, FOLDS_THAT_CHOOSE = 0.5, 300.0, 2
@@ -269,7 +269,8 @@ class _Fit:
             times = np.union1d(grids[0], [time])
         if path is None:
             job = self._whole_path(model, times, time)
-            path = self.runtime.run(job, walk.part(1.0 / (1 + len(folds) * len(models))))
+            share = _share(models, folds, self._first(folds, models))
+            path = self.runtime.run(job, walk.part(share))
         return Fitted(
             self.votes, self.runtime.summary, settings.link, model.dynamics, time, path.at(time),
             path, selection, self.runtime.costs, spreads=found.spreads,
@@ -278,7 +279,9 @@ class _Fit:
     def _folds(self) -> list[ScoreFold]:
         """Return what is to be done in every fold, for a path that is still to be filled in."""
         settings = self.settings
-        folding = Folding(settings.n_folds, settings.seed, settings.folds)
+        # Folds in which everybody ties as often as elsewhere flatter thresholds of their own.
+        stratified = settings.terms.ties == "bounded"
+        folding = Folding(settings.n_folds, settings.seed, settings.folds, stratified)
         folding.check(self.runtime.summary.n_votes)
         n_folds: int = self.runtime.run(CountFolds(folding), Reporter())
         return [
@@ -325,7 +328,8 @@ class _Fit:
 
         Of models that were found from the votes, the first folds choose one.
         """
-        settings, share = self.settings, 1.0 / (1 + len(folds) * len(models))
+        settings, first = self.settings, self._first(folds, models)
+        share = _share(models, folds, first)
 
         def job(number: int, fold: ScoreFold) -> ScoreFold:
             model = models[number]
@@ -335,11 +339,11 @@ class _Fit:
             return replace(fold, settings=path, name=f"{name}-fold-{fold.fold}")
 
         def score(jobs: list[Any]) -> list[Any]:
-            return self.runtime.side_by_side([(each, reporter.part(share)) for each in jobs], reporter)
+            return self.runtime.side_by_side(
+                [(each, reporter.part(share)) for each in jobs], reporter
+            )
 
-        left, scored, first = list(range(len(models))), {}, folds[: len(folds)]
-        if found.models and len(models) > 1:
-            first = folds[:FOLDS_THAT_CHOOSE]
+        left, scored = list(range(len(models))), {}
         # Where all snapshots are kept, the path of the only model need not wait for the folds.
         beside = []
         if len(models) == 1 and self.runtime.is_alone:
@@ -350,7 +354,8 @@ class _Fit:
 
         def choose() -> Selection:
             curves = [_curves(models[each].dynamics, grids[each], scored[each]) for each in left]
-            return Selection.best_of(curves, settings.scoring, settings.rule)
+            cautious = settings.sizing is not None
+            return Selection.best_of(curves, settings.scoring, settings.rule, cautious=cautious)
 
         selection = choose()
         chosen = left[selection.candidates.index(selection.chosen)]
@@ -359,6 +364,11 @@ class _Fit:
             scored[chosen] += score([job(chosen, fold) for fold in folds[len(first) :]])
             selection = choose()
         return selection, results[0] if beside else None, models[chosen]
+
+    def _first(self, folds: list[ScoreFold], models: list[Model]) -> list[ScoreFold]:
+        """Return the folds that choose among models: all, unless sizes were found from the votes."""
+        chooses = self.settings.sizing is not None and len(models) > 1
+        return folds[:FOLDS_THAT_CHOOSE] if chooses else folds
 
     def _whole_path(self, model: Model, times: Floats, chosen: float | None) -> FollowPath:
         path = self.settings.path(model, times)
@@ -384,31 +394,35 @@ class Search:
 
     def best_from(self, sizes: Sizes, given: Given) -> Sizes:
         """Return the best of a few multiples, of taste and of the threshold."""
-        loss = self._loss(sizes)
+        losses = self._losses(sizes)
         for multiple, most in MULTIPLES:
             for name in (TASTE, THRESHOLD):
                 known = given.nu is not None if name == TASTE else name in given.scales
                 if not known and sizes.terms.scale(name) > 0.0:
-                    sizes, loss = self._along(name, multiple, most, sizes, loss)
+                    sizes, losses = self._along(name, multiple, most, sizes, losses)
         return sizes
 
     def _along(
-        self, name: str, multiple: float, most: int, sizes: Sizes, loss: float
-    ) -> tuple[Sizes, float]:
-        """Go up as long as that is better or, if it is not at all, down."""
+        self, name: str, multiple: float, most: int, sizes: Sizes, losses: Floats
+    ) -> tuple[Sizes, Floats]:
+        """Go up as long as that is clearly better or, if it is not at all, down."""
         for factor in (multiple, 1.0 / multiple):
             start = sizes
             for _ in range(most):
                 other = sizes.resized({name: factor})
-                other_loss = self._loss(other)
-                if not other_loss < loss * (1.0 - LEAST_GAIN):
+                found = self._losses(other)
+                gains = losses - found
+                # What is larger has to prove itself: folds differ by chance.
+                noise = np.sqrt(len(gains) * np.var(gains, ddof=1)) if len(gains) > 1 else 0.0
+                if not np.sum(gains) > (noise if factor > 1.0 else 0.0):
                     break
-                sizes, loss = other, other_loss
+                sizes, losses = other, found
             if sizes is not start:
                 break
-        return sizes, loss
+        return sizes, losses
 
-    def _loss(self, sizes: Sizes) -> float:
+    def _losses(self, sizes: Sizes) -> Floats:
+        """Return the loss of every fold."""
         jobs = [
             (ScoreSizes(self.link, sizes, each.folding, each.fold), Reporter())
             for each in self.folds
@@ -416,7 +430,12 @@ class Search:
         found: list[SizesScore] = self.runtime.side_by_side(jobs, self.reporter)
         self.references = [each.reference for each in found]
         self.reporter.advance(0.7 / USUAL_TRIALS)
-        return sum(each.loss for each in found)
+        return np.array([each.loss for each in found])
+
+
+def _share(models: list[Model], folds: list[ScoreFold], first: list[ScoreFold]) -> float:
+    """Return which share of the work one path is, where the first folds choose among models."""
+    return 1.0 / (1 + len(models) * len(first) + len(folds) - len(first))
 
 
 def _curves(dynamics: Dynamics, times: Floats, scored: Sequence[FoldScores]) -> Curves:

@@ -123,6 +123,7 @@ class Folding:
     n_folds: int
     seed: int | None
     given: Indices | None = None
+    stratified: bool = True  # by outcome, as in the paper
 
     def check(self, n_votes: int) -> None:
         """Refuse a number of folds that cannot be."""
@@ -138,7 +139,7 @@ class Folding:
 
         def deal() -> list[tuple[Comparisons, Comparisons]]:
             numbers: Any = runtime.numbers(self.seed)
-            return held_out_parts(votes, self.n_folds, numbers, self.given, others)
+            return held_out_parts(votes, self.n_folds, numbers, self.given, others, self.stratified)
 
         return runtime.kept(self, deal)
 

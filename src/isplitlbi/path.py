@@ -98,9 +98,7 @@ class RegularizationPath:
 
     def consensus_at(self, time: float) -> Consensus:
         """Return the consensus at any time of the path, linear between snapshots."""
-        return Consensus(
-            self.vector, self._between(self.consensus, time).copy(), self.terms
-        )
+        return Consensus(self.vector, self._between(self.consensus, time).copy(), self.terms)
 
     def sparse_at(self, time: float) -> Floats:
         """Return Gamma at any time of the path, linear between snapshots."""

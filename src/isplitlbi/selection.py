@@ -44,6 +44,7 @@ Estimate = Literal["dense", "sparse"]
 SCORINGS: dict[str, bool] = {"log_loss": False, "micro_f1": True, "macro_f1": True}
 ESTIMATES = ("dense", "sparse")
 RULES = ("map", "threshold")
+CAUTION = 1.0  # standard errors
 
 
 @dataclass(frozen=True)
@@ -70,10 +71,22 @@ class Curves:
             return np.full(scores.shape[1], np.nan)
         return np.asarray(np.std(scores, axis=0, ddof=1) / np.sqrt(len(scores)))
 
-    def best(self, scoring: Scoring, estimate: Estimate = "dense") -> int:
-        """Return the index of the best time, the earliest where several are best."""
+    def best(
+        self, scoring: Scoring, estimate: Estimate = "dense", *, cautious: bool = False
+    ) -> int:
+        """Return the index of the best time, the earliest where several are best.
+
+        Cautiously, the earliest that is worse by no more than the noise of the difference: whoever
+        leaves has to prove it on more than one fold.
+        """
         mean = self.mean(scoring, estimate)
-        return int(np.argmax(mean) if SCORINGS[scoring] else np.argmin(mean))
+        best = int(np.argmax(mean) if SCORINGS[scoring] else np.argmin(mean))
+        scores = self.scores[estimate][scoring]
+        if not cautious or len(scores) < 2:
+            return best
+        worse = np.abs(mean - mean[best])
+        noise = np.std(scores - scores[:, [best]], axis=0, ddof=1) / np.sqrt(len(scores))
+        return int(np.flatnonzero(worse <= CAUTION * noise)[0])
 
 
 @dataclass(frozen=True)
@@ -87,11 +100,13 @@ class Selection:
     time: float
 
     @classmethod
-    def best_of(cls, curves: Sequence[Curves], scoring: Scoring, rule: Rule) -> Self:
+    def best_of(
+        cls, curves: Sequence[Curves], scoring: Scoring, rule: Rule, *, cautious: bool = False
+    ) -> Self:
         """Choose the best candidate, and the best time on its path."""
         best = [each.mean(scoring)[each.best(scoring)] for each in curves]
         chosen = curves[int(np.argmax(best) if SCORINGS[scoring] else np.argmin(best))]
-        time = float(chosen.times[chosen.best(scoring)])
+        time = float(chosen.times[chosen.best(scoring, cautious=cautious)])
         return cls(tuple(curves), scoring, rule, chosen, time)
 
     @property

@@ -14,64 +14,28 @@ from scipy.optimize import minimize
 from isplitlbi import kernels
 from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.data.layout import THRESHOLD, Layout, Slots, Vector, tally
-from isplitlbi.kernels import Anchor, Flow, Gradient, Problem, Rates, System
+from isplitlbi.kernels import Problem
 from isplitlbi.model.links import LINKS, Logistic
-from traits import TRAITS
+from loops import (
+    DELTA,
+    ImplicitLoops,
+    all_close,
+    close,
+    compiled,
+    copied,
+    decided_and_ties,
+    plain,
+    random_flow,
+    room_for_gradient,
+    some_layout,
+)
+from traits import TRAITS, terms_with
 from votes import random_votes
 
-DELTA = 1e-3
-
-plain, compiled = kernels.backend("numpy"), kernels.backend("numba")
 every_link = pytest.mark.parametrize("link", [link() for link in LINKS.values()], ids=list(LINKS))
 seeds = st.integers(0, 2**32 - 1)
 scales = st.sampled_from([0.0, 0.1, 1.0, 30.0])
 some_traits = st.sampled_from(list(TRAITS.values()))
-
-
-def close(one, other, tolerance=1e-10):
-    """Assert equality up to rounding, at the scale of the largest value."""
-    one, other = np.asarray(one), np.asarray(other)
-    scale = max(1.0, float(np.max(np.abs(other), initial=0.0)))
-    np.testing.assert_allclose(one, other, rtol=tolerance, atol=tolerance * scale)
-
-
-def all_close(found, tolerance=1e-10):
-    """Assert that two lists of results are equal, one by one."""
-    for one, other in zip(*found, strict=True):
-        close(one, other, tolerance)
-
-
-def random_flow(layout, rng, scale):
-    """Draw a consensus, deviations and duals whose thresholds are all at least delta."""
-    n_slots, n_users, at = layout.n_slots, layout.n_users, layout.vector.threshold
-    consensus = scale * rng.normal(size=layout.vector.width)
-    consensus[at] = DELTA + rng.exponential()
-    deviation = scale * rng.normal(size=n_slots)
-    own = DELTA + rng.exponential(size=n_users) * (rng.random(n_users) < 0.8)
-    deviation[layout.slots.threshold] = own - consensus[at]
-    return Flow(consensus, deviation, rng.normal(size=n_slots), rng.normal(size=n_slots))
-
-
-def copied(named):
-    """Copy all arrays of a named tuple."""
-    return type(named)(*(array.copy() for array in named))
-
-
-def some_layout(seed, weighted, traits=()):
-    rng = np.random.default_rng(seed)
-    sizes = rng.integers([1, 2, 1], [7, 7, 80])
-    votes = random_votes(rng, *sizes, tie_share=rng.random(), weighted=weighted)
-    return Layout.of(votes, traits), rng
-
-
-def room_for_gradient(layout):
-    return Gradient(np.full(layout.vector.width, np.nan), np.full(layout.n_slots, np.nan))
-
-
-def decided_and_ties(layout):
-    """Return amounts of decided votes and of ties, by user."""
-    edges = layout.edges
-    return layout.sum_by_user(edges.first_wins + edges.second_wins), layout.sum_by_user(edges.ties)
 
 
 def slots_of(sizes):
@@ -91,8 +55,9 @@ def slots_of(sizes):
 @every_link
 @given(seed=seeds, weighted=st.booleans(), scale=scales, traits=some_traits)
 def test_loss_and_gradient_is_the_same_compiled(link, seed, weighted, scale, traits):
-    layout, rng = some_layout(seed, weighted, traits)
-    problem, flow = Problem.of(layout, DELTA), random_flow(layout, rng, scale)
+    terms, layout, rng = some_layout(seed, weighted, terms_with(*traits))
+    problem = Problem.of(layout, DELTA, terms)
+    flow = random_flow(layout, rng, scale)
     results = []
     for loops in (plain, compiled):
         gradient = room_for_gradient(layout)
@@ -103,7 +68,7 @@ def test_loss_and_gradient_is_the_same_compiled(link, seed, weighted, scale, tra
 
 @given(seed=seeds, kappa=st.floats(0.1, 1e3), traits=some_traits)
 def test_shrink_groups_is_the_same_compiled(seed, kappa, traits):
-    layout, rng = some_layout(seed, False, traits)
+    _, layout, rng = some_layout(seed, False, terms_with(*traits))
     dual = rng.normal(size=layout.n_slots) * rng.choice([0.0, 0.3, 1.0, 10.0])
     results = []
     for loops in (plain, compiled):
@@ -115,8 +80,9 @@ def test_shrink_groups_is_the_same_compiled(seed, kappa, traits):
 @every_link
 @given(seed=seeds, weighted=st.booleans(), scale=scales, traits=some_traits)
 def test_explicit_step_is_the_same_compiled(link, seed, weighted, scale, traits):
-    layout, rng = some_layout(seed, weighted, traits)
-    problem, start = Problem.of(layout, DELTA), random_flow(layout, rng, scale)
+    terms, layout, rng = some_layout(seed, weighted, terms_with(*traits))
+    problem = Problem.of(layout, DELTA, terms)
+    start = random_flow(layout, rng, scale)
     numbers = rng.uniform(1e-4, 1e-2), rng.uniform(0.1, 10.0), rng.uniform(1.0, 100.0)
     results = []
     for loops in (plain, compiled):
@@ -129,7 +95,7 @@ def test_explicit_step_is_the_same_compiled(link, seed, weighted, scale, traits)
 @pytest.mark.parametrize("joint", [True, False], ids=["joint", "separate"])
 @given(seed=seeds, scale=scales, traits=some_traits)
 def test_project_thresholds_is_the_same_compiled(joint, seed, scale, traits):
-    layout, rng = some_layout(seed, False, traits)
+    _, layout, rng = some_layout(seed, False, terms_with(*traits))
     start = [scale * rng.normal(size=n) for n in (layout.vector.width, layout.n_slots)]
     results = []
     for loops in (plain, compiled):
@@ -142,8 +108,9 @@ def test_project_thresholds_is_the_same_compiled(joint, seed, scale, traits):
 @every_link
 @given(seed=seeds, weighted=st.booleans(), scale=scales, traits=some_traits)
 def test_threshold_curvature_is_the_same_compiled(link, seed, weighted, scale, traits):
-    layout, rng = some_layout(seed, weighted, traits)
-    problem, flow = Problem.of(layout, DELTA), random_flow(layout, rng, scale)
+    terms, layout, rng = some_layout(seed, weighted, terms_with(*traits))
+    problem = Problem.of(layout, DELTA, terms)
+    flow = random_flow(layout, rng, scale)
     args = (link, problem, flow.consensus, flow.deviation, *decided_and_ties(layout))
     close(compiled.threshold_curvature(*args), plain.threshold_curvature(*args))
 
@@ -152,8 +119,9 @@ def test_threshold_curvature_is_the_same_compiled(link, seed, weighted, scale, t
 @pytest.mark.parametrize("by_threshold", [True, False], ids=["by threshold", "most probable"])
 @given(seed=seeds, weighted=st.booleans(), scale=scales, traits=some_traits)
 def test_score_is_the_same_compiled(link, by_threshold, seed, weighted, scale, traits):
-    layout, rng = some_layout(seed, weighted, traits)
-    problem, flow = Problem.of(layout, DELTA), random_flow(layout, rng, scale)
+    terms, layout, rng = some_layout(seed, weighted, terms_with(*traits))
+    problem = Problem.of(layout, DELTA, terms)
+    flow = random_flow(layout, rng, scale)
     deviates = rng.random(layout.n_users) < 0.5
     results = []
     for loops in (plain, compiled):
@@ -185,107 +153,6 @@ def test_users_without_votes_in_a_subset_are_the_same_compiled():
 # --- the loops of the implicit scheme ------------------------------------------------------
 
 
-class ImplicitLoops:
-    """The loops of one step of the implicit scheme, users in two blocks, and what they fill."""
-
-    def __init__(self, loops, link, layout, rng, scale):
-        self.loops, self.link, self.slots = loops, link, layout.slots
-        self.problem = Problem.of(layout, DELTA)
-        self.width, self.n_slots, self.n_users = layout.vector.width, layout.n_slots, layout.n_users
-        self.consensus, *old = random_flow(layout, rng, scale)
-        self.own = scale * rng.normal(size=self.n_slots)
-        self.own[self.slots.threshold] = DELTA + rng.exponential(size=self.n_users)
-        step, nu, kappa, damping = rng.uniform([0.01, 0.1, 1.0, 0.0], [3.0, 10.0, 100.0, 5.0])
-        holds = rng.choice([0.3, 1.0, 50.0], size=len(layout.terms))
-        holds = np.ones_like(holds) if rng.random() < 0.5 else holds
-        moves = bool(rng.random() < 0.7)
-        at = rng.normal(size=self.width)
-        self.anchor = Anchor(at, *old[:2], step, nu, kappa, damping, moves, holds)
-        cut = int(rng.integers(self.n_users))
-        self.blocks = [(0, cut), (cut, self.n_users)] if cut else [(0, self.n_users)]
-        self.system = System.room(layout)
-        for array in self.system:
-            array[:] = np.nan if array.dtype == float else False
-
-    def over_blocks(self, work, n_arrays):
-        """Return the sums over blocks of what the work returns and of what it fills."""
-        total, filled = 0.0, np.zeros((n_arrays, self.width))
-        for users in self.blocks:
-            arrays = np.full((n_arrays, self.width), np.nan)
-            total += work(users, *arrays) or 0.0
-            filled += arrays
-        return total, *filled
-
-    def assemble(self, consensus, own):
-        """Return the objective and the consensus's gradient and diagonal; fill the system."""
-        return self.over_blocks(
-            lambda users, *filled: self.loops.assemble(
-                self.link, self.problem, users, self.anchor, consensus, own, self.system,
-                filled,
-            ),
-            2,
-        )  # fmt: skip
-
-    def eliminate_users(self):
-        """Return what the users take from the consensus; begin the solution."""
-        return self.over_blocks(
-            lambda users, filled: self.loops.eliminate_users(
-                self.problem, users, self.own, self.system, filled
-            ),
-            1,
-        )
-
-    def curvature_product(self, preconditioned, towards, momentum):
-        """Return the direction's curvature and the consensus's product."""
-        return self.over_blocks(
-            lambda users, filled: self.loops.curvature_product(
-                self.problem, users, self.anchor, self.system, preconditioned, towards, momentum,
-                filled,
-            ),
-            1,
-        )  # fmt: skip
-
-    def conjugate_update(self, length):
-        """Return the size of the new residual and what it means for the consensus."""
-        return self.over_blocks(
-            lambda users, filled: self.loops.conjugate_update(
-                self.problem, users, length, self.system, filled
-            ),
-            1,
-        )
-
-    def move_users(self, length):
-        """Return where the users get to."""
-        moved = np.full(self.n_slots, np.nan)
-        for users in self.blocks:
-            self.loops.move_users(
-                self.problem, users, self.own, self.system.solution, length, moved
-            )
-        return moved
-
-    def finish_step(self, rng):
-        """Return the new dual, the sparse part, the dual's norms, and the rates of change."""
-        deviation, dual, *rates = rng.normal(size=(5, self.n_slots))
-        old = Flow(self.consensus, deviation, dual, dual)
-        filled = [np.full(self.n_slots, np.nan) for _ in range(2)]
-        new, rates = Flow(self.consensus, self.own, *filled), Rates(*rates)
-        norms = np.full(self.n_users, np.nan)
-        for users in self.blocks:
-            self.loops.finish_step(
-                self.slots, users, self.anchor, old, new, norms, rates, (0.7, 0.2)
-            )
-        return [*filled, norms, *rates]
-
-    def vectors(self, rng):
-        """Return an extrapolation and two sums of squares."""
-        base, rate, bend, out = rng.normal(size=(4, self.n_slots))
-        sums = np.zeros(2)
-        for users in self.blocks:
-            self.loops.extrapolate(self.slots, users, base, rate, bend, (0.3, 0.7), out)
-            sums += self.loops.squares(self.problem, users, base, rate)
-        return [out, sums]
-
-
 @every_link
 @given(
     seed=seeds,
@@ -298,10 +165,10 @@ def test_the_loops_of_the_implicit_scheme_are_the_same_compiled(
 ):
     results = []
     for loops in (plain, compiled):
-        layout, rng = some_layout(seed, weighted, traits)
-        work = ImplicitLoops(loops, link, layout, rng, scale)
+        terms, layout, rng = some_layout(seed, weighted, terms_with(*traits))
+        work = ImplicitLoops(loops, link, layout, rng, scale, terms)
         found = [*work.assemble(work.consensus, work.own)]
-        found += [array.copy() for array in work.system[:6]]
+        found += [array.copy() for array in work.system[:8]]
         found += work.eliminate_users()
         found += [work.system.free.copy(), work.system.residual.copy()]
         for momentum, length in ((0.0, 0.4), (0.3, 0.2)):
@@ -316,8 +183,8 @@ def test_the_loops_of_the_implicit_scheme_are_the_same_compiled(
 @every_link
 @given(seed=seeds, traits=some_traits)
 def test_the_curvature_of_a_step_is_the_slope_of_its_slope(link, seed, traits):
-    layout, rng = some_layout(seed, True, traits)
-    work = ImplicitLoops(plain, link, layout, rng, 0.3)
+    terms, layout, rng = some_layout(seed, True, terms_with(*traits))
+    work = ImplicitLoops(plain, link, layout, rng, 0.3, terms)
     # A strength of its own for each term is for users in the consensus.
     if not np.all(work.anchor.holds == 1.0):
         work.anchor = work.anchor._replace(dual=np.zeros(work.n_slots), step=1e-3)
@@ -355,8 +222,8 @@ def test_the_curvature_of_a_step_is_the_slope_of_its_slope(link, seed, traits):
 @every_link
 @given(seed=seeds, traits=some_traits)
 def test_the_gradient_is_the_slope_of_the_loss(link, seed, traits):
-    layout, rng = some_layout(seed, True, traits)
-    problem = Problem.of(layout, DELTA)
+    terms, layout, rng = some_layout(seed, True, terms_with(*traits))
+    problem = Problem.of(layout, DELTA, terms)
     consensus, deviation, *_ = random_flow(layout, rng, 0.3)
     deviation[layout.slots.threshold] = 0.2
     consensus[layout.vector.threshold] = 0.3
@@ -383,8 +250,9 @@ def test_the_loss_is_the_sum_of_minus_the_log_probabilities_of_the_votes(link, t
     layout = Layout.of(votes, traits)
     flow = random_flow(layout, np.random.default_rng(3), 1.0)
     loss = kernels.backend().loss_and_gradient(
-        link, Problem.of(layout, DELTA), flow.consensus, flow.deviation, room_for_gradient(layout)
-    )
+        link, Problem.of(layout, DELTA, terms_with(*traits)), flow.consensus, flow.deviation,
+        room_for_gradient(layout),
+    )  # fmt: skip
     own = np.tile(flow.consensus, (votes.n_users, 1))
     own[layout.slots.owner, layout.slots.coordinate] += flow.deviation
     margin = own[votes.user, votes.left] - own[votes.user, votes.right]
@@ -424,9 +292,7 @@ def test_a_score_is_the_loss_of_the_votes_and_what_would_be_said_of_them(link):
         )
         assert plain.score(*args, deviates, True, confusion) == pytest.approx(expected, rel=1e-12)
         np.testing.assert_allclose(confusion.sum(axis=1), np.sum(layout.edges.counts, axis=1))
-    margin, threshold = plain.margins(
-        layout.slots, layout.edges, flow.consensus, 0.0 * flow.deviation
-    )
+    margin, threshold = plain.margins(problem, flow.consensus, 0.0 * flow.deviation)
     of_ties = np.sum(np.array(layout.edges.counts)[:, np.abs(margin) <= threshold])
     assert confusion[:, 1].sum() == pytest.approx(of_ties)
 
@@ -554,15 +420,16 @@ def test_projection_touches_thresholds_only(traits):
 @every_link
 @given(seed=seeds, traits=some_traits)
 def test_threshold_curvature_bounds_the_hessian_of_the_thresholds(link, seed, traits):
-    layout, rng = some_layout(seed, True, traits)
+    terms, layout, rng = some_layout(seed, True, terms_with(*traits))
     consensus, deviation, *_ = random_flow(layout, rng, 1.0)
-    margin, threshold = plain.margins(layout.slots, layout.edges, consensus, deviation)
+    problem = Problem.of(layout, DELTA, terms)
+    margin, threshold = plain.margins(problem, consensus, deviation)
     bend = link.vote_terms(margin, threshold, *layout.edges.counts)[-1]
     per_user = layout.sum_by_user(bend)
     hessian = np.diag(np.concatenate([[np.sum(per_user)], per_user]))
     hessian[0, 1:] = hessian[1:, 0] = per_user
     bound, _ = plain.threshold_curvature(
-        link, Problem.of(layout, DELTA), consensus, deviation, *decided_and_ties(layout)
+        link, problem, consensus, deviation, *decided_and_ties(layout)
     )
     assert np.linalg.eigvalsh(hessian)[-1] <= bound * (1 + 1e-9)
 
@@ -571,7 +438,8 @@ def test_threshold_curvature_bounds_the_hessian_of_the_thresholds(link, seed, tr
 def test_margins_are_those_that_the_layout_tells(traits):
     layout = Layout.of(random_votes(0, n_users=6, n_items=5, n_votes=100), traits)
     flow = random_flow(layout, np.random.default_rng(2), 1.0)
-    found = plain.margins(layout.slots, layout.edges, flow.consensus, flow.deviation)
+    problem = Problem.of(layout, DELTA, terms_with(*traits))
+    found = plain.margins(problem, flow.consensus, flow.deviation)
     expected = layout.margins(flow.consensus[layout.slots.coordinate] + flow.deviation)
     np.testing.assert_allclose(found, expected, rtol=1e-14)
 

@@ -126,7 +126,7 @@ def test_layouts_and_parameters_see_the_same_margins(rows, terms, seed):
         own = parameters.consensus[item] + parameters.deviation
         np.testing.assert_allclose(layout.margins(own), expected, rtol=1e-13, atol=1e-14)
         state = parameters.consensus, parameters.deviation
-        found = plain.margins(Problem.of(layout, 0.0, terms), *state)
+        found = plain.margins(Problem.of(layout, 1e-3, terms), *state)
         np.testing.assert_allclose(found, expected, rtol=1e-13, atol=1e-14)
 
 

@@ -140,8 +140,14 @@ def settings(**others):
     return {"kappa": 5.0, "n_folds": 3, "times": TIMES, "n_jobs": 1} | others
 
 
-@pytest.mark.parametrize("others", [{}, {"nu": [0.5, 1.0]}, {"time": 0.7}], ids=str)
-@pytest.mark.parametrize("moment", [0.2, 0.6, 0.95])
+PAPERS = {"terms": "paper"}
+
+
+@pytest.mark.parametrize(
+    "others", [{}, {"time": 0.7}, PAPERS, PAPERS | {"nu": [0.5, 1.0]}, PAPERS | {"time": 0.7}],
+    ids=["sized", "sized, time given", "paper", "paper, two nu", "paper, time given"],
+)  # fmt: skip
+@pytest.mark.parametrize("moment", [0.05, 0.2, 0.6, 0.95])
 def test_an_interrupted_fit_goes_on_to_the_same_model(tmp_path, others, moment):
     whole = ISplitLBI(**settings(**others)).fit(VOTES)
 
@@ -157,6 +163,7 @@ def test_an_interrupted_fit_goes_on_to_the_same_model(tmp_path, others, moment):
     resumed.fit(VOTES, progress=told.append, checkpoints=tmp_path)
     assert_same_path(resumed.path_, whole.path_)
     assert (resumed.time_, resumed.nu_) == (whole.time_, whole.nu_)
+    assert resumed.path_.settings == whole.path_.settings
     assert told[-1].done == pytest.approx(1.0)
     if whole.selection_ is not None:
         for one, other in zip(

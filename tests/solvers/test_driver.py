@@ -29,7 +29,7 @@ class Clockwork:
     overshoots: bool = False
     visited: list = field(default_factory=list, compare=False)
 
-    def prepare(self, layout, link, dynamics, runtime):
+    def prepare(self, layout, settings, runtime):
         return ClockworkStepper(self)
 
 
@@ -299,7 +299,7 @@ def test_a_result_echoes_its_settings():
     path = follow(VOTES, PathSettings(Probit(), dynamics, scheme, [0.01]))
     assert path.settings == {
         "link": "probit",
-        "terms": ["taste", "threshold"],
+        "terms": PAPER.as_dict(),
         "scheme": "explicit",
         "nu": 0.25,
         "kappa": 4.0,

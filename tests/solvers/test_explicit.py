@@ -12,7 +12,7 @@ from isplitlbi import kernels
 from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.data.layout import Layout
 from isplitlbi.kernels import Gradient, Problem
-from isplitlbi.model.links import LINKS, Logistic
+from isplitlbi.model.links import LINKS, Logistic, Probit
 from isplitlbi.model.terms import PAPER
 from isplitlbi.solvers import Dynamics, Explicit
 from paths import (
@@ -27,7 +27,7 @@ from paths import (
     prepared,
     walk,
 )
-from traits import Leftmost, Newest, terms_with
+from traits import SIZED, Leftmost, Newest, terms_with
 from votes import random_votes
 
 PROJECTIONS = ["joint", "separate"]
@@ -43,8 +43,8 @@ class Recorded(Explicit):
 
     steps: list = field(default_factory=list, compare=False)
 
-    def prepare(self, layout, link, dynamics, runtime):
-        inner, steps = super().prepare(layout, link, dynamics, runtime), self.steps
+    def prepare(self, layout, settings, runtime):
+        inner, steps = super().prepare(layout, settings, runtime), self.steps
 
         class Recorder:
             def step(self, state, until, last):
@@ -162,6 +162,26 @@ def test_entry_times_are_when_the_dense_dual_passes_one():
 # --- the step ------------------------------------------------------------------------------
 
 
+def hessian_by_differences(votes, terms, link, state, nu):
+    """Return the same from slopes of the gradient, with all that terms and a prior add."""
+    layout, plain = terms.layout(votes), kernels.backend("numpy")
+    problem, answering = Problem.of(layout, 1e-3, terms), terms.answering(link)
+    width, n_slots = layout.vector.width, layout.n_slots
+    room, step = Gradient(np.empty(width), np.empty(n_slots)), 1e-5
+
+    def gradient(moved):
+        plain.loss_and_gradient(answering, problem, moved[:width], moved[width:], room)
+        return np.append(room.consensus, room.slots + moved[width:] / nu)
+
+    at = np.append(state.consensus, state.deviation)
+    units = step * np.eye(len(at))
+    rows = [(gradient(at + unit) - gradient(at - unit)) / (2.0 * step) for unit in units]
+    moves = np.append(problem.common > 0.0, np.ones(n_slots, dtype=bool))
+    hessian = np.array(rows)[np.ix_(moves, moves)]
+    np.testing.assert_allclose(hessian, hessian.T, atol=1e-5 * (1.0 + np.abs(hessian).max()))
+    return 0.5 * (hessian + hessian.T)
+
+
 def dense_hessian(votes, terms, link, state, nu):
     """Return the curvature of loss + |P - Gamma|^2 / (2 nu) in (c, P), vote by vote."""
     layout = Layout.of(votes, terms.traits)
@@ -210,6 +230,40 @@ def test_a_step_is_stable_at_any_state(name, terms, seed, nu):
     step, curvature = step_and_curvature(votes, LINKS[name](), nu, state, terms)
     assert step * curvature <= 2.0 + 1e-9
     assert step * 2.0 / nu <= 1.0 + 1e-9
+
+
+@pytest.mark.parametrize("terms", SIZED.values(), ids=SIZED)
+@given(seed=st.integers(0, 10_000), nu=st.sampled_from([0.05, 1.0, 20.0]), probit=st.booleans())
+@settings(max_examples=6)
+def test_a_step_is_stable_at_any_state_whatever_the_terms(terms, seed, nu, probit):
+    link = Probit() if probit else Logistic()
+    rng = np.random.default_rng(seed)
+    sizes = rng.integers([1, 2, 1], [5, 6, 40])
+    features = terms.as_dict()["features"]
+    votes = random_votes(rng, *sizes, rng.random() * terms.has_ties, features=features)
+    if terms.has_sharpness:
+        terms = terms.referring(rng.normal(size=votes.n_items))
+    layout, state = terms.layout(votes), first_state(votes, terms=terms)
+    state.consensus[:] = rng.normal(size=len(state.consensus)) * terms.is_common(layout.vector)
+    state.deviation[:] = rng.normal(size=len(state.deviation))
+    if terms.scales[0] == 0.0:
+        state.deviation[layout.slots.coordinate < layout.vector.n_items] = 0.0
+    hessian = hessian_by_differences(votes, terms, link, state, nu)
+    stepper = prepared(
+        Explicit(), votes, Dynamics(nu=nu, kappa=10.0), link=link, terms=terms, backend="numpy"
+    )
+    stepper.step(state, 1e9, 1e9)
+    assert 10.0 * state.time * np.linalg.eigvalsh(hessian)[-1] <= 2.0 + 1e-4
+    assert 10.0 * state.time * 2.0 / nu <= 1.0 + 1e-9
+
+
+def test_without_a_bound_nothing_is_projected():
+    terms = SIZED["all"]
+    votes = mixed_votes()
+    path = walk(votes, Explicit(), times=[0.1], terms=terms)
+    separate = walk(votes, Explicit(projection="separate"), times=[0.1], terms=terms)
+    assert common_threshold(path)[0] < 0.0  # a logarithm
+    np.testing.assert_array_equal(path.deviation, separate.deviation)
 
 
 @pytest.mark.parametrize("n_users", [1, 3])

@@ -544,8 +544,8 @@ class Recorded(Implicit):
 
     states: list = field(default_factory=list, compare=False)
 
-    def prepare(self, layout, link, dynamics, runtime):
-        inner, states = super().prepare(layout, link, dynamics, runtime), self.states
+    def prepare(self, layout, settings, runtime):
+        inner, states = super().prepare(layout, settings, runtime), self.states
 
         class Recorder:
             def step(self, state, until, last):

@@ -13,7 +13,7 @@ from isplitlbi.runtime import blocks
 from isplitlbi.runtime.local import Local
 from isplitlbi.solvers.newton import Solver
 from isplitlbi.solvers.newton import minimise as in_blocks
-from traits import TRAITS
+from traits import TRAITS, terms_with
 from votes import random_votes
 
 DELTA = 1e-3
@@ -56,11 +56,14 @@ any_anchor = pytest.mark.parametrize("kind", ["step", "free consensus", "users a
 
 def solvers_of(votes, traits, link):
     """Return the readable form, the compiled one, and that with users in blocks."""
-    layout = Layout.of(votes, traits)
-    forms = [Solver(layout, link, DELTA, Local(votes, backend=each)) for each in ("numpy", "numba")]
+    terms, layout = terms_with(*traits), Layout.of(votes, traits)
+    forms = [
+        Solver(layout, link, DELTA, Local(votes, backend=each), terms)
+        for each in ("numpy", "numba")
+    ]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(blocks, "EDGES_PER_BLOCK", 2)
-        forms.append(Solver(layout, link, DELTA, Local(votes, 2)))
+        forms.append(Solver(layout, link, DELTA, Local(votes, 2), terms))
     return layout, forms
 
 
@@ -91,14 +94,15 @@ def test_a_problem_has_the_same_solution_in_all_three_forms(link, kind, seed, sc
 @settings(max_examples=15)
 def test_at_the_solution_nothing_pulls_any_more(link, kind, seed, traits):
     votes, rng = some_votes(seed)
-    layout = Layout.of(votes, traits)
+    terms, layout = terms_with(*traits), Layout.of(votes, traits)
     anchor = some_anchor(layout, rng, kind)
-    solver = Solver(layout, link, DELTA, Local(votes))
+    solver = Solver(layout, link, DELTA, Local(votes), terms)
     start = anchor.consensus.copy(), anchor.deviation.copy()
     consensus, deviation, *_ = solver.solve(anchor, 1e-10, *start)
 
     gradient = Gradient(np.empty(layout.vector.width), np.empty(layout.n_slots))
-    plain.loss_and_gradient(link, Problem.of(layout, DELTA), consensus, deviation, gradient)
+    problem = Problem.of(layout, DELTA, terms)
+    plain.loss_and_gradient(link, problem, consensus, deviation, gradient)
     w = anchor.dual + anchor.step / anchor.nu * deviation
     norm = np.sqrt(np.add.reduceat(w * w, layout.slots.start[:-1]))
     ratio = anchor.kappa * anchor.step / anchor.nu

@@ -1,6 +1,7 @@
 """The contract of a scheme: what every way to follow a path must keep to."""
 
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.data.layout import Layout
 from isplitlbi.model.links import LINKS, Logistic, Probit
-from isplitlbi.model.terms import PAPER, TERMS
+from isplitlbi.model.terms import PAPER, Side
 from isplitlbi.path import Ending
 from isplitlbi.solvers import Dynamics, Explicit, Implicit
 from paths import (
@@ -33,17 +34,19 @@ from paths import (
     scores,
     walk,
 )
-from traits import Leftmost, Newest, terms_with
+from traits import SIZED, Leftmost, Newest, sized_terms, terms_with
 from votes import from_rows, random_votes, rebuilt
 
 SCHEMES = {"implicit": Implicit(), "explicit": Explicit()}
 # The paper's literal projection is no constraint of Eq. 8, but must keep to most of this, too.
 VARIANTS = SCHEMES | {"explicit, separate": Explicit(projection="separate")}
-MODELS = {"paper": PAPER, "side": terms_with(Leftmost())}
+BOUNDED = {"paper": PAPER, "side": terms_with(Leftmost())}
+MODELS = BOUNDED | {"terms": sized_terms("taste,threshold,side,habit")}
 
 every_scheme = pytest.mark.parametrize("scheme", SCHEMES.values(), ids=SCHEMES)
 every_variant = pytest.mark.parametrize("scheme", VARIANTS.values(), ids=VARIANTS)
 every_model = pytest.mark.parametrize("terms", MODELS.values(), ids=MODELS)
+every_bounded_model = pytest.mark.parametrize("terms", BOUNDED.values(), ids=BOUNDED)
 few = settings(max_examples=8)
 
 
@@ -78,7 +81,10 @@ def test_relabelling_users_and_items_permutes_the_path(scheme, terms, rows, user
         if not isinstance(key, tuple):
             return users[key]
         k, who, what = key
-        what = what if isinstance(what, str) else items[what]
+        if isinstance(what, str) and what.startswith("habit of "):
+            what = f"habit of {items[int(what.removeprefix('habit of '))]}"
+        elif not isinstance(what, str):
+            what = items[what]
         return (k, who if isinstance(who, str) else users[who], what)
 
     assert len(here) == len(there)
@@ -112,10 +118,7 @@ def test_swapping_the_sides_of_any_vote_leaves_no_trace_where_no_term_sees_them(
 
 @every_scheme
 def test_swapping_all_sides_turns_a_preference_for_the_left_around(scheme):
-    class Unbiased(Leftmost):
-        start = 0.0  # from where both directions are alike
-
-    terms = terms_with(Unbiased())
+    terms = terms_with(Leftmost())
     votes = random_votes(2, n_users=4, n_votes=60)
     one, other = (
         by_label(each, short_path(each, scheme, terms))
@@ -146,7 +149,7 @@ def test_the_same_votes_give_the_same_path_twice(scheme):
 
 
 @every_variant
-@every_model
+@every_bounded_model
 @pytest.mark.parametrize("name", LINKS)
 def test_a_whole_path_is_the_same_compiled(scheme, terms, name):
     # The uniform link's curvature is two hundred times larger, and so is its number of steps.
@@ -166,6 +169,73 @@ def test_a_whole_path_is_the_same_compiled(scheme, terms, name):
 
 
 @every_scheme
+@pytest.mark.parametrize("has_ties", [True, False], ids=["ties", "forced choice"])
+def test_a_whole_path_of_terms_is_the_same_compiled(scheme, has_ties):
+    terms, votes = sized_terms("all", features=("length",), has_ties=has_ties), with_features()
+    votes = votes if has_ties else votes.subset(votes.outcome != 0)
+    times, steady = np.linspace(0.2, 1.0, 4), Implicit(tol=1e-3)
+    scheme = steady if isinstance(scheme, Implicit) else scheme
+    one, other = (
+        walk(votes, scheme, times=times, terms=terms, backend=each) for each in ("numba", "numpy")
+    )
+    assert one.n_steps == other.n_steps
+    assert np.isfinite(one.entry_times).any()
+    for part in (*SNAPSHOTS, "entry_times"):
+        np.testing.assert_allclose(getattr(one, part), getattr(other, part), rtol=0, atol=1e-7)
+
+
+def with_features():
+    """Return mixed votes that know of a length."""
+    votes, rng = mixed_votes(), np.random.default_rng(5)
+    names = votes.users[votes.user], votes.items[votes.left], votes.items[votes.right]
+    return Comparisons.from_arrays(
+        *names, votes.outcome, features={"length": rng.normal(size=len(votes))}
+    )
+
+
+# The uniform link is hundreds of times stiffer: less damping, and an early end.
+TRUE_PATHS = {
+    **{name: (name, "logistic") for name in SIZED if name not in ("none", "forced choice, taste")},
+    "all, probit": ("all", "probit"),
+    "all, uniform": ("all", "uniform"),
+}
+
+
+@pytest.mark.parametrize(("model", "name"), TRUE_PATHS.values(), ids=TRUE_PATHS)
+def test_the_implicit_scheme_follows_the_explicit_one_whatever_the_terms(model, name):
+    terms, votes, dynamics, times = SIZED[model], with_features(), SLOW, np.geomspace(0.05, 2.0, 6)
+    if "features" in model:  # the first of two
+        terms = sized_terms("all", features=("length",), has_ties=terms.has_ties)
+    if not terms.has_ties:
+        votes = votes.subset(votes.outcome != 0)
+    scales = 0.4, 0.2
+    if name == "uniform":
+        dynamics, times, scales = Dynamics(nu=0.1, kappa=1.0), np.linspace(0.1, 0.5, 4), (1.0, 0.5)
+    options = {"link": LINKS[name](), "terms": terms}
+    # The error of the explicit scheme is linear in the step, and taken out.
+    coarse, fine = (
+        walk(votes, Explicit(step_scale=scale), dynamics, times, **options) for scale in scales
+    )
+    parts = {part: (getattr(coarse, part), getattr(fine, part)) for part in SNAPSHOTS}
+    late = 10.0 * times[-1]  # for those who never leave
+    parts["entry_times"] = [np.minimum(each.entry_times, late) for each in (coarse, fine)]
+    truth = SimpleNamespace(**{part: 2.0 * b - a for part, (a, b) in parts.items()})
+    has_own = any(terms.scales)  # or nobody deviates in anything
+    for scheme, off in ((Implicit(), 0.012), (Implicit(tol=3e-4), 0.005)):
+        path = walk(votes, scheme, dynamics, times, **options)
+        assert path.ending is Ending.COMPLETE
+        assert path.n_steps < fine.n_steps / 10
+        for part in ("deviation", "consensus") if has_own else ("consensus",):
+            errors = relative_errors(path, truth, part)
+            assert max(errors) < off
+            assert np.median(errors) < 0.6 * off
+        entry_times = np.minimum(path.entry_times, late)
+        np.testing.assert_allclose(entry_times, truth.entry_times, rtol=off)
+    assert has_own or np.abs(path.deviation).max() < 1e-9
+    assert np.isfinite(path.entry_times).any() or sum(terms.scales) < 1.0
+
+
+@every_scheme
 def test_both_schemes_follow_the_same_path_whatever_the_terms(scheme):
     terms = terms_with(Leftmost(), Newest())
     votes = mixed_votes()
@@ -180,7 +250,7 @@ def test_both_schemes_follow_the_same_path_whatever_the_terms(scheme):
 
 
 @every_variant
-@every_model
+@every_bounded_model
 @given(rows=mild_rows)
 @few
 def test_every_threshold_stays_at_least_delta(scheme, terms, rows):
@@ -313,18 +383,17 @@ def test_a_user_without_votes_in_a_subset_stays_in_the_consensus(scheme):
 
 
 @every_scheme
-def test_a_user_who_prefers_the_left_differs_in_that_and_hardly_in_taste(scheme, monkeypatch):
-    monkeypatch.setitem(TERMS, Leftmost.name, Leftmost)
+def test_a_user_who_prefers_the_left_differs_in_that_and_hardly_in_taste(scheme):
     always_left = [
         ("lefty", *pair, 1) for pair in ("ab", "ba", "bc", "cb", "ac", "ca") for _ in range(4)
     ]
     votes = in_agreement(*always_left)
-    path = walk(votes, scheme, times=[1.0, 2.0], terms=MODELS["side"])
+    path = walk(votes, scheme, times=[1.0, 2.0], terms=terms_with(Side()))
     user = list(votes.users).index("lefty")
     late = path.at(2.0)
-    preference = late.all_of("leftmost")
+    preference = late.all_of("side")
     assert np.argmax(preference) == user
-    assert preference[user] > 1.0 + late.common.trait("leftmost")
+    assert preference[user] > 1.0 + late.common.trait("side")
     assert late.distance_to_consensus()[user] < preference[user]
     # Without the term, all that the user does can only be taste.
     assert np.ptp(late.scores_of(user)) < np.ptp(late.scores_of(-1)) + 0.5
@@ -451,7 +520,7 @@ def test_a_result_echoes_its_settings(scheme, terms):
     path = walk(mixed_votes(), scheme, dynamics, [0.01], link=Probit(), terms=terms)
     assert path.settings == {
         "link": "probit",
-        "terms": list(terms.names),
+        "terms": terms.as_dict(),
         "scheme": type(scheme).__name__.lower(),
         "nu": 0.25,
         "kappa": 4.0,

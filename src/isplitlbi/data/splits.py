@@ -66,17 +66,21 @@ def split_within_user(
 
 
 def folds_within_user(
-    votes: Comparisons, n_folds: int, rng: np.random.Generator | int | None = None
+    votes: Comparisons,
+    n_folds: int,
+    rng: np.random.Generator | int | None = None,
+    stratified: bool = True,
 ) -> list[Split]:
     """Return (training, held-out) pairs; every vote is held out in exactly one fold.
 
-    Stratified and grouped as in `split_within_user`.
+    Grouped as in `split_within_user`, and stratified unless that is not wanted: a fold in which
+    everybody ties as often as elsewhere flatters thresholds of users' own.
     """
     if int(n_folds) != n_folds or not 2 <= n_folds <= votes.n_votes:
         raise InvalidSetting(
             f"n_folds is {n_folds}; it must be an integer from 2 to the {votes.n_votes} votes."
         )
-    return _folds(votes, int(n_folds), np.random.default_rng(rng))
+    return _folds(votes, int(n_folds), np.random.default_rng(rng), stratified)
 
 
 def held_out_parts(
@@ -85,6 +89,7 @@ def held_out_parts(
     rng: Any = None,
     fold: ArrayLike | None = None,
     runtime: Machines | None = None,
+    stratified: bool = True,
 ) -> list[Split]:
     """Return pairs of training and held-out votes; every vote is held out in one of them.
 
@@ -94,9 +99,9 @@ def held_out_parts(
     """
     n_votes = len(votes)
     if runtime is not None:
-        n_votes, parts = runtime.n_votes, _folds(in_order(votes), n_folds, rng)
+        n_votes, parts = runtime.n_votes, _folds(in_order(votes), n_folds, rng, stratified)
     elif fold is None:
-        parts = folds_within_user(in_order(votes), n_folds, rng)
+        parts = folds_within_user(in_order(votes), n_folds, rng, stratified)
     else:
         parts = _given_folds(votes, np.asarray(fold))
     sizes = np.array([len(held_out) for _, held_out in parts], dtype=np.float64)
@@ -113,9 +118,9 @@ def held_out_parts(
     return folds
 
 
-def fold_of_votes(votes: Comparisons, n_folds: int, rng: Any) -> Places:
+def fold_of_votes(votes: Comparisons, n_folds: int, rng: Any, stratified: bool = True) -> Places:
     """Return the fold of every vote; ``rng`` gives a number per unit, and then per user."""
-    unit, place, offset = _deal(votes, rng)
+    unit, place, offset = _deal(votes, rng, stratified)
     fold = (place + np.floor(offset * n_folds).astype(np.int64)) % n_folds
     return np.asarray(fold[unit])
 
@@ -149,8 +154,8 @@ def n_units(votes: Comparisons) -> int:
     return len(votes) if votes.group is None else int(units(votes).max(initial=-1)) + 1
 
 
-def _folds(votes: Comparisons, n_folds: int, rng: Any) -> list[Split]:
-    fold = fold_of_votes(votes, n_folds, rng)
+def _folds(votes: Comparisons, n_folds: int, rng: Any, stratified: bool = True) -> list[Split]:
+    fold = fold_of_votes(votes, n_folds, rng, stratified)
     return [(votes.subset(fold != k), votes.subset(fold == k)) for k in range(n_folds)]
 
 
@@ -163,8 +168,8 @@ def _given_folds(votes: Comparisons, fold: NDArray[Any]) -> list[Split]:
     ]
 
 
-def _deal(votes: Comparisons, rng: Any) -> tuple[Places, Places, Floats]:
-    """Put every user's units in a random order, like outcomes adjacent.
+def _deal(votes: Comparisons, rng: Any, stratified: bool = True) -> tuple[Places, Places, Floats]:
+    """Put every user's units in a random order, like outcomes adjacent if it is to be stratified.
 
     Dealing from this order to parts in turn is what makes a split stratified. Returns the unit of
     every vote and, per unit, its place in its user's order and its user's random offset.
@@ -177,12 +182,13 @@ def _deal(votes: Comparisons, rng: Any) -> tuple[Places, Places, Floats]:
     else:
         unit = units(votes)
     size = np.bincount(unit)
-    tie_share = np.bincount(unit, weights=votes.outcome == 0) / size
-    balance = np.bincount(unit, weights=votes.outcome) / size
     owner = np.empty(len(size), dtype=np.int32)
     owner[unit] = votes.user
-
-    dealt = np.lexsort((rng.random(len(size)), balance, tie_share, owner))
+    likeness: list[Floats] = []
+    if stratified:
+        tie_share = np.bincount(unit, weights=votes.outcome == 0) / size
+        likeness = [np.bincount(unit, weights=votes.outcome) / size, tie_share]
+    dealt = np.lexsort((rng.random(len(size)), *likeness, owner))
     place = np.empty(len(size), dtype=np.int64)
     place[dealt] = np.arange(len(size))
     first_of_user = np.searchsorted(owner[dealt], np.arange(votes.n_users))

@@ -85,8 +85,8 @@ class Problem(NamedTuple):
         precision, common = terms.precision(vector), terms.is_common(vector)
         delta = delta if bounded else -np.inf
         return cls(
-            layout.slots, layout.edges, scales, reference, toward, precision, common, float(bounded),
-            has_ties, delta,
+            layout.slots, layout.edges, scales, reference, toward, precision, common,
+            float(bounded), has_ties, delta,
         )  # fmt: skip
 
 
@@ -196,8 +196,8 @@ class System(NamedTuple):
         n_leaning = n_slots if SHARPNESS in layout.vector.traits else 0
         lean, pull = np.empty(n_leaning), np.empty(n_leaning)
         return cls(
-            residual, inverse, lean, pull, coupling, pushed, bend, curvature, free, direction, product,
-            solution,
+            residual, inverse, lean, pull, coupling, pushed, bend, curvature, free, direction,
+            product, solution,
         )  # fmt: skip
 
 

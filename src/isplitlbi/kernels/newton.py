@@ -251,7 +251,15 @@ def everybody(work: Any) -> Users:
 
 # --- what the names stand for ----------------------------------------------------------------
 
-METHOD = (everybody, evaluate, relative, curvature_of_habits, solve_consensus, newton_direction, minimise)
+METHOD = (
+    everybody,
+    evaluate,
+    relative,
+    curvature_of_habits,
+    solve_consensus,
+    newton_direction,
+    minimise,
+)
 
 
 def _as_it_is(function: Any) -> Any:

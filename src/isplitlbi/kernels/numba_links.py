@@ -84,7 +84,10 @@ def _stamp() -> str:
     """Return a digest of all that is compiled: numba looks at the file of a function only."""
     digest = sha256()
     modules = (links, answering)
-    for file in (*(Path(each.__file__) for each in modules), *sorted(Path(__file__).parent.glob("*.py"))):
+    for file in (
+        *(Path(each.__file__) for each in modules),
+        *sorted(Path(__file__).parent.glob("*.py")),
+    ):
         digest.update(file.read_bytes())
     return digest.hexdigest()
 

@@ -41,7 +41,7 @@ def evaluate_chunk(link, threshold, size, chunk):
 
 
 class Room(NamedTuple):
-    """Room for what belongs to one user, slot by slot, and for votes that are evaluated together."""
+    """Room for what belongs to one user, slot by slot, and for votes evaluated together."""
 
     total: Floats  # what the votes see: consensus and own together
     slope: Floats  # of the losses

@@ -12,12 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from isplitlbi.data.layout import Edges, Slots
+from isplitlbi.data.layout import Slots
 from isplitlbi.kernels import (
     MOST_TAKEN,
     Anchor,
     Flow,
-    Gradient,
     Problem,
     Rates,
     Sums,
@@ -25,254 +24,41 @@ from isplitlbi.kernels import (
     Users,
     newton,
 )
-from isplitlbi.model import metrics
+from isplitlbi.kernels.numpy_blocks import Block
+from isplitlbi.kernels.numpy_explicit import (
+    explicit_step,
+    loss_and_gradient,
+    margins,
+    project_thresholds,
+    score,
+    shrink_groups,
+    threshold_curvature,
+)
 from isplitlbi.model.answering import Answering
-from isplitlbi.typing import Floats, Mask, Places
+from isplitlbi.typing import Floats, Mask
 
-
-class _Block:
-    """The votes and parameters of a block of users, counted from its first slot."""
-
-    def __init__(self, slots: Slots, edges: Edges, users: Users) -> None:
-        begin, end = users
-        self.first_slot, last_slot = slots.start[begin], slots.start[end]
-        self.part = slice(self.first_slot, last_slot)
-        self.edges = slice(edges.start[begin], edges.start[end])
-        self.n_slots = int(last_slot - self.first_slot)
-        self.start = slots.start[begin:end] - self.first_slot
-        self.sizes = np.diff(slots.start[begin : end + 1])
-        self.thresholds = slots.threshold[begin:end] - self.first_slot
-        self.coordinate = slots.coordinate[self.part]
-        self.first_habit = slots.first_habit
-        self.first = edges.first[self.edges] - self.first_slot
-        self.second = edges.second[self.edges] - self.first_slot
-        self.columns = edges.columns[:, self.edges]
-        self.counts = [amount[self.edges] for amount in edges.counts]
-        n_edges = np.diff(edges.start[begin : end + 1])
-        self.owner = np.repeat(np.arange(len(n_edges)), n_edges)
-        self.threshold = np.repeat(self.thresholds, n_edges)
-        # The traits that have a column stand right before the threshold, sharpness before them.
-        self.sharpness = self.thresholds - len(self.columns) - 1
-        self.traits: Places = (
-            self.threshold - len(self.columns) + np.arange(len(self.columns))[:, None]
-        )
-
-    def margin(self, total: Floats) -> Floats:
-        """Return the margin of every edge."""
-        margin = total[self.first] - total[self.second]
-        return np.asarray(margin + np.sum(self.columns * total[self.traits], axis=0))
-
-    def level(self, total: Floats, consensus: Floats) -> Floats:
-        """Return the threshold of every edge: the user's own, and what the items add."""
-        level = total[self.threshold]
-        for habit in self.habits:
-            level = level + consensus[habit]
-        return np.asarray(level)
-
-    @property
-    def habits(self) -> list[Integers]:
-        """Where the habits of the first and of the second item lie, if there are any."""
-        if not self.first_habit:
-            return []
-        return [self.first_habit + self.coordinate[each] for each in (self.first, self.second)]
-
-    def own_to_total(self, problem: Problem) -> Floats:
-        """Return what an own coordinate counts for; sharpness counts through the items."""
-        scale = self.by_term(np.append(1.0, problem.scales[1:]))
-        if len(problem.reference):
-            scale[self.sharpness] = 0.0
-        return scale
-
-    def consensus_to_total(self, problem: Problem) -> Floats:
-        """Return whether the consensus counts beside it, which a bounded threshold does not let."""
-        counts = np.ones(self.n_slots)
-        counts[self.thresholds] = 1.0 - problem.bounded
-        return counts
-
-    def scatter(self, by_margin: Floats, by_threshold: Floats) -> Floats:
-        """Return what a number per margin and per threshold means for every slot."""
-        of_slots = (
-            np.bincount(self.first, by_margin, self.n_slots)
-            - np.bincount(self.second, by_margin, self.n_slots)
-            + np.bincount(self.threshold, by_threshold, self.n_slots)
-        )
-        for column, trait in zip(self.columns, self.traits, strict=True):
-            of_slots += np.bincount(trait, column * by_margin, self.n_slots)
-        return np.asarray(of_slots)
-
-    def scatter_squares(self, by_margin: Floats, by_threshold: Floats) -> Floats:
-        """Return the same for second derivatives, of every slot with itself."""
-        of_slots = (
-            np.bincount(self.first, by_margin, self.n_slots)
-            + np.bincount(self.second, by_margin, self.n_slots)
-            + np.bincount(self.threshold, by_threshold, self.n_slots)
-        )
-        for column, trait in zip(self.columns, self.traits, strict=True):
-            of_slots += np.bincount(trait, column * column * by_margin, self.n_slots)
-        return np.asarray(of_slots)
-
-    def by_term(self, values: Floats) -> Floats:
-        """Return, for every slot, the number of its term."""
-        spread = np.full(self.n_slots, values[0])
-        for back, value in enumerate(values[:0:-1]):  # the threshold, and before it the traits
-            spread[self.thresholds - back] = value
-        return spread
-
-    def by_sharpness(self, problem: Problem, own: Floats) -> Floats:
-        """Return what their sharpness adds to the items of users."""
-        if len(problem.reference) == 0:
-            return np.zeros(self.n_slots)
-        return self.of_reference(problem) * np.repeat(own[self.sharpness], self.sizes)
-
-    def of_reference(self, problem: Problem) -> Floats:
-        """Return what sharpness multiplies in every slot: nothing but in those of items."""
-        return problem.reference[self.part]
-
-    def sum_by_user(self, values: Floats) -> Floats:
-        """Add up numbers per slot."""
-        return np.asarray(np.add.reduceat(values, self.start))
-
-
-def margins(problem: Problem, consensus: Floats, deviation: Floats) -> tuple[Floats, Floats]:
-    """Return the margin and the threshold of every edge."""
-    slots = problem.slots
-    block = _Block(slots, problem.edges, (0, slots.n_users))
-    own = consensus[slots.coordinate] + block.by_term(problem.scales) * deviation
-    own += block.by_sharpness(problem, deviation)
-    return block.margin(own), block.level(own, consensus)
-
-
-def loss_and_gradient(
-    link: Answering, problem: Problem, consensus: Floats, deviation: Floats, gradient: Gradient
-) -> float:
-    """Fill the gradient of the loss (Eq. 6, the sum over votes, and the prior on the consensus).
-
-    Returns
-    -------
-    the loss of the votes
-    """
-    slots, edges = problem.slots, problem.edges
-    block = _Block(slots, edges, (0, slots.n_users))
-    margin, threshold = margins(problem, consensus, deviation)
-    loss, by_margin, by_threshold, *_ = link.vote_terms(margin, threshold, *edges.counts)
-    of_slots = block.scatter(by_margin, by_threshold)
-    gradient.slots[:] = block.by_term(problem.scales) * of_slots
-    if len(problem.reference):
-        by_sharpness = block.sum_by_user(block.of_reference(problem) * of_slots)
-        gradient.slots[block.sharpness] = by_sharpness
-    of_consensus = np.bincount(slots.coordinate, of_slots, len(consensus))
-    for habit in block.habits:
-        of_consensus += np.bincount(habit, by_threshold, len(consensus))
-    gradient.consensus[:] = (of_consensus + problem.precision * consensus) * problem.common
-    return float(np.sum(loss))
-
-
-def shrink_groups(slots: Slots, dual: Floats, kappa: float, sparse: Floats) -> Floats:
-    """Fill sparse = kappa * shrink(dual), the group soft threshold at 1; return the dual's norms.
-
-    A user's whole vector, scores, threshold and all, is one group (Eq. 7).
-    """
-    norm = np.sqrt(np.add.reduceat(dual * dual, slots.start[:-1]))
-    factor = np.where(norm > 1.0, 1.0 - 1.0 / np.maximum(norm, 1.0), 0.0)
-    sparse[:] = kappa * np.repeat(factor, np.diff(slots.start)) * dual
-    return norm
-
-
-def explicit_step(
-    link: Answering,
-    problem: Problem,
-    flow: Flow,
-    gradient: Gradient,
-    step: float,
-    nu: float,
-    kappa: float,
-) -> tuple[float, Floats]:
-    """Take one step of Eq. 9, without its projections; return the old loss and the dual's norms."""
-    consensus, deviation, dual, sparse = flow
-    loss = loss_and_gradient(link, problem, consensus, deviation, gradient)
-    consensus -= kappa * step * gradient.consensus
-    pull = (deviation - sparse) / nu
-    deviation -= kappa * step * (gradient.slots + pull)
-    dual += step * pull
-    norm = shrink_groups(problem.slots, dual, kappa, sparse)
-    return loss, norm
-
-
-def project_thresholds(
-    slots: Slots, consensus: Floats, deviation: Floats, delta: float, joint: bool
-) -> None:
-    """Move the thresholds onto {consensus >= delta, every user's own >= delta}.
-
-    Jointly, this is the Euclidean projection of (c, p_1, ..., p_U). Its only unknown is c: users
-    below the bound share the move with the consensus, and Newton's method on that piecewise linear
-    equation climbs to its root in a few exact steps. Otherwise it is the paper's rule, first the
-    consensus and then every user.
-    """
-    at, own = slots.common_threshold, deviation[slots.threshold]
-    center = consensus[at]
-    if joint:
-        while True:
-            short = delta - own > center
-            moved = (consensus[at] + np.sum(delta - own[short])) / (1.0 + np.sum(short))
-            if not moved > center:  # nor is what is not a number
-                break
-            center = moved
-    consensus[at] = max(center, delta)
-    # Own - center + center can round below the bound; the larger of both sums cannot.
-    deviation[slots.threshold] = np.maximum(own, delta - consensus[at])
-
-
-def threshold_curvature(
-    link: Answering,
-    problem: Problem,
-    consensus: Floats,
-    deviation: Floats,
-    decided: Floats,
-    ties: Floats,
-) -> tuple[float, float]:
-    """Bound the loss's curvature in the thresholds, and a tie's in the margin.
-
-    ``decided`` and ``ties`` count every user's votes. The first bound is for the consensus and all
-    users together: their sum, plus the largest.
-    """
-    slots = problem.slots
-    own = consensus[slots.common_threshold] + deviation[slots.threshold]
-    win_bound, tie_by_margin, tie_by_threshold = link.curvature_bounds(own)
-    per_user = decided * win_bound + np.where(ties > 0, ties * tie_by_threshold, 0.0)
-    steepest = np.max(np.where(ties > 0, tie_by_margin, 0.0), initial=0.0)
-    return float(np.sum(per_user) + np.max(per_user, initial=0.0)), float(steepest)
-
-
-# --- scoring ---------------------------------------------------------------------------------
-
-
-def score(
-    link: Answering,
-    problem: Problem,
-    consensus: Floats,
-    deviation: Floats,
-    deviates: Mask,
-    by_threshold: bool,
-    confusion: Floats,
-) -> float:
-    """Fill the confusion of predicted votes with the truth; return the sum of their losses.
-
-    The first item of an edge is the one on the left. Users who do not deviate vote like the
-    consensus. Predicted is a tie within the threshold, or else the most probable outcome.
-    """
-    edges = problem.edges
-    own = deviation * np.repeat(deviates, np.diff(problem.slots.start))
-    margin, threshold = margins(problem, consensus, own)
-    log_probabilities = np.stack(np.broadcast_arrays(*link.outcomes(margin, threshold)), axis=-1)
-    predicted = (
-        metrics.decide(margin, threshold)
-        if by_threshold
-        else metrics.most_probable(log_probabilities)
-    )
-    counts = np.stack(edges.counts, axis=1)
-    for place, outcome in enumerate((1, 0, -1)):
-        confusion[:, place] = counts[predicted == outcome].sum(axis=0)
-    return -float(np.sum(counts * log_probabilities))
+__all__ = [
+    "assemble",
+    "conjugate_update",
+    "curvature_product",
+    "eliminate_users",
+    "explicit_step",
+    "extrapolate",
+    "finish_step",
+    "is_free",
+    "lean",
+    "loss_and_gradient",
+    "margins",
+    "minimise",
+    "move_users",
+    "project_thresholds",
+    "relative",
+    "score",
+    "shrink_groups",
+    "squares",
+    "threshold_curvature",
+    "within_box",
+]
 
 
 # --- the implicit scheme ---------------------------------------------------------------------
@@ -299,7 +85,7 @@ def assemble(
     With W = Z_old + (step/nu) P and a = kappa step / nu, eliminating the new Z and Gamma leaves a
     convex function of P whose gradient is (Z(W) - Z_old) / step.
     """
-    block = _Block(problem.slots, problem.edges, users)
+    block = Block(problem.slots, problem.edges, users)
     part, thresholds = block.part, block.thresholds
     counts, scale = block.consensus_to_total(problem), block.own_to_total(problem)
     total = counts * consensus[block.coordinate] + scale * own[part]
@@ -353,7 +139,7 @@ def assemble(
 
 def _lean(
     problem: Problem,
-    block: _Block,
+    block: Block,
     system: System,
     mm: Floats,
     pull: Floats,
@@ -410,7 +196,7 @@ def eliminate_users(
     along[:] = 0.0
     if len(problem.reference) == 0:
         return 0.0
-    block = _Block(slots, problem.edges, users)
+    block = Block(slots, problem.edges, users)
     pulls = system.pull[part]
     of_user = block.sum_by_user(pulls * problem.toward[block.coordinate])
     scaled = of_user * system.inverse[part][block.sharpness]
@@ -443,7 +229,7 @@ def curvature_product(
     preconditioned, the direction and the product are given and filled for the consensus; those of
     the users are in the system.
     """
-    block = _Block(problem.slots, problem.edges, users)
+    block = Block(problem.slots, problem.edges, users)
     part, thresholds = block.part, block.thresholds
     d = _solved(problem, block, system, preconditioned) + momentum * system.direction[part]
     system.direction[part] = d
@@ -482,7 +268,7 @@ def conjugate_update(
     and returns the sum of residual^2 / diagonal: what the preconditioner needs.
     """
     slots = problem.slots
-    block = _Block(slots, problem.edges, users)
+    block = Block(slots, problem.edges, users)
     part = block.part
     system.solution[part] += length * system.direction[part]
     system.residual[part] -= length * system.product[part]
@@ -498,7 +284,7 @@ def conjugate_update(
     return float(system.residual[part] @ scaled)
 
 
-def _solved(problem: Problem, block: _Block, system: System, consensus: Floats) -> Floats:
+def _solved(problem: Problem, block: Block, system: System, consensus: Floats) -> Floats:
     """Solve for users, given the consensus: every slot alone, but for what leans on sharpness."""
     part, of_consensus = block.part, consensus[block.coordinate]
     residual = system.residual[part]
@@ -581,7 +367,7 @@ def extrapolate(
 
 def lean(problem: Problem, users: Users, own: Floats, sign: float) -> None:
     """Add, to the slots of items in ``own``, what sharpness adds, with a sign."""
-    block = _Block(problem.slots, problem.edges, users)
+    block = Block(problem.slots, problem.edges, users)
     own[block.part] += sign * block.by_sharpness(problem, own[block.part])
 
 

@@ -34,8 +34,8 @@ __all__ = [
     "Link",
     "Logistic",
     "Probit",
-    "Uniform",
     "Real",
+    "Uniform",
     "exp_minus",
     "link_named",
     "log_normal_cdf",
@@ -47,6 +47,10 @@ __all__ = [
 # Between which logarithms of thresholds there is a difference: ties are as good as impossible at
 # the one end and certain at the other.
 LOWEST_LOG, HIGHEST_LOG = -30.0, 20.0
+
+# Of a threshold in the length over which densities change at that margin: probabilities of ties are
+# differences, which have no digits left far below it.
+LEAST_SHARE = 1e-4
 
 # Links are evaluated on arrays by NumPy and on scalars by numba.
 Real = Any
@@ -88,8 +92,10 @@ class Link(ABC):
         """Return log P(tie) and its derivatives: d/dm, d/dt, d2/dm2, d2/dmdt, d2/dt2."""
         # A tie is as likely at -margin; on this side F(low) and F(high) are the smaller tails,
         # so that their difference keeps its digits.
+        # Below a threshold at which nothing is left of them, the probability is proportional to it.
         distance = np.abs(margin)
-        low, high = -threshold - distance, threshold - distance
+        larger = np.maximum(threshold, LEAST_SHARE / (1.0 + distance))
+        low, high = -larger - distance, larger - distance
         log_high = self.log_cdf(high)
         log_probability = log_high + np.log(-np.expm1(self.log_cdf(low) - log_high))
         at_low = np.exp(self.log_density(low) - log_probability)
@@ -97,14 +103,14 @@ class Link(ABC):
         slope_low = self.density_slope(low) * at_low
         slope_high = self.density_slope(high) * at_high
         by_distance, by_threshold = at_low - at_high, at_low + at_high
-        side = 1.0 - 2.0 * (margin < 0.0)
+        side, ratio = 1.0 - 2.0 * (margin < 0.0), larger / threshold
         return (
-            log_probability,
+            log_probability - np.log(ratio),
             side * by_distance,
-            by_threshold,
+            ratio * by_threshold,
             slope_high - slope_low - by_distance * by_distance,
-            side * (-slope_high - slope_low - by_distance * by_threshold),
-            slope_high - slope_low - by_threshold * by_threshold,
+            ratio * side * (-slope_high - slope_low - by_distance * by_threshold),
+            ratio * ratio * (slope_high - slope_low - by_threshold * by_threshold),
         )
 
     def vote_terms(

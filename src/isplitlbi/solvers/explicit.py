@@ -11,9 +11,8 @@ import numpy as np
 from isplitlbi.data.layout import Layout
 from isplitlbi.errors import InvalidSetting
 from isplitlbi.kernels import Gradient, Problem
-from isplitlbi.model.links import Link
 from isplitlbi.runtime.base import Runtime
-from isplitlbi.solvers.settings import Dynamics
+from isplitlbi.solvers.settings import PathSettings
 from isplitlbi.solvers.state import State
 from isplitlbi.typing import Floats
 
@@ -22,14 +21,15 @@ __all__ = ["Explicit"]
 
 @dataclass(frozen=True)
 class Explicit:
-    """Forward Euler with projections onto thresholds of at least delta.
+    """Forward Euler, with projections onto thresholds of at least delta where these have a bound.
 
     Attributes
     ----------
     step_scale : float
         Step in units of 1 / (kappa * curvature), the paper's choice. The curvature is bounded anew
-        at every step, because that of the thresholds grows like ties / threshold**2. Up to 1 the
-        scheme is stable; the bound has some slack, so that a little above 1 it often still is.
+        at every step, because that of the thresholds grows like ties / threshold**2, or with their
+        logarithms like votes * threshold**2. Up to 1 the scheme is stable; the bound has some
+        slack, so that a little above 1 it often still is.
     projection : {"joint", "separate"}
         ``joint`` projects the thresholds of consensus and users together, which is the constraint
         of Eq. 8. ``separate`` is the paper's literal rule (Eq. 9a, 9b): there users who never
@@ -79,10 +79,14 @@ class _ExplicitStepper:
         self.link = settings.terms.answering(settings.link)
         self.problem = Problem.of(layout, settings.dynamics.delta, settings.terms)
         decided = layout.edges.first_wins + layout.edges.second_wins
-        self.decided_spread = _curvature_bound(layout, decided)
-        self.tie_spread = _curvature_bound(layout, layout.edges.ties)
+        self.decided_spread = _curvature_bound(layout, self.problem, decided)
+        self.tie_spread = _curvature_bound(layout, self.problem, layout.edges.ties)
         self.decided = layout.sum_by_user(decided)
         self.ties = layout.sum_by_user(layout.edges.ties)
+        self.of_a_win = settings.link.curvature_bounds(1.0)[0]
+        # What holds deviations and consensus by themselves; P and Gamma relax at the rate 2/nu.
+        held = float(np.max(self.problem.precision))
+        self.of_priors = max(2.0 / settings.dynamics.nu, 0.5 * held)
         self.gradient = Gradient(np.empty(layout.vector.width), np.empty(layout.n_slots))
 
     def step(self, state: State, until: float, last: float) -> None:
@@ -97,42 +101,48 @@ class _ExplicitStepper:
         _, state.dual_norm = self.loops.explicit_step(
             self.link, self.problem, state.flow, self.gradient, step, nu, kappa
         )
-        self.loops.project_thresholds(
-            self.problem.slots,
-            state.consensus,
-            state.deviation,
-            self.dynamics.delta,
-            self.scheme.projection == "joint",
-        )
+        if self.problem.bounded:
+            self.loops.project_thresholds(
+                self.problem.slots,
+                state.consensus,
+                state.deviation,
+                self.dynamics.delta,
+                self.scheme.projection == "joint",
+            )
         state.time = time
 
     def _curvature(self, state: State) -> float:
         """Bound half the curvature of the whole objective, so that a step of its inverse is stable.
 
         A vote's curvature in (margin, threshold) is at most twice its diagonal, which leaves the
-        larger of the margin's and the thresholds'. P and Gamma together relax at the rate 2/nu.
+        larger of the margin's and the thresholds'; and each is at most the sum of what it is in
+        every part of the consensus and in every term of one user.
         """
         of_thresholds, of_a_tie = self.loops.threshold_curvature(
             self.link, self.problem, state.consensus, state.deviation, self.decided, self.ties
         )
-        of_a_win = self.link.curvature_bounds(1.0)[0]
-        of_margin = of_a_win * self.decided_spread + of_a_tie * self.tie_spread
-        return float(max(of_margin, of_thresholds) + 2.0 / self.dynamics.nu)
+        of_margin = self.of_a_win * self.decided_spread + of_a_tie * self.tie_spread
+        return float(max(of_margin, of_thresholds) + self.of_priors)
 
 
-def _curvature_bound(layout: Layout, weight: Floats) -> float:
+def _curvature_bound(layout: Layout, problem: Problem, weight: Floats) -> float:
     """Bound how much a sum of weighted squares of margins bends, in the consensus and in any user.
 
     For scores that is the largest eigenvalue of a graph Laplacian, at most the largest sum of the
-    degrees of two neighbours; for other traits, at most the sum of their squared columns.
+    degrees of two neighbours; for other traits, at most the sum of their squared columns. What is
+    users' own counts by the square of its unit.
     """
     edges, item = layout.edges, layout.slots.coordinate
-    bound = 0.0
-    for ends in ((item[edges.first], item[edges.second]), (edges.first, edges.second)):
+    units, bound = problem.scales**2, 0.0
+    of_items, of_slots = (item[edges.first], item[edges.second]), (edges.first, edges.second)
+    for ends, unit in ((of_items, 1.0), (of_slots, units[0])):
         degree = np.bincount(np.concatenate(ends), np.tile(weight, 2))
         neighbours = (degree[ends[0]] + degree[ends[1]])[weight > 0]
-        bound += float(np.max(neighbours, initial=0.0))
-    for column in edges.columns:
+        bound += unit * float(np.max(neighbours, initial=0.0))
+    if len(problem.reference):
+        apart = problem.reference[edges.first] - problem.reference[edges.second]
+        bound += float(np.max(layout.sum_by_user(weight * apart**2), initial=0.0))
+    for column, unit in zip(edges.columns, units[-1 - len(edges.columns) : -1], strict=True):
         of_users = layout.sum_by_user(weight * column**2)
-        bound += float(np.sum(of_users) + np.max(of_users, initial=0.0))
+        bound += float(np.sum(of_users) + unit * np.max(of_users, initial=0.0))
     return bound

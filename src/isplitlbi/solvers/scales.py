@@ -162,7 +162,7 @@ def refreshed(votes: Comparisons, link: Link, sizes: Sizes, runtime: Runtime) ->
     fitted = fit_before_entries(votes, link, Dynamics(sizes.nu), runtime, ROUGH, terms)
     terms = terms.referring(fitted.common.scores.copy())
     spreads = dict(zip(terms.names, np.sqrt(sizes.variances).tolist(), strict=True))
-    spreads[TASTE] *= np.sqrt(2.0)  # a margin is between two items
+    spreads[TASTE] *= 2.0**0.5  # a margin is between two items
     spreads[THRESHOLD] *= fitted.common.threshold
     if terms.has_sharpness:
         scores = fitted.common.scores

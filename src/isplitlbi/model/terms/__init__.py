@@ -119,9 +119,7 @@ class Terms:
         asked = tuple(dict.fromkeys(name.strip() for name in names))
         for name in asked:
             if name not in NAMES:
-                raise InvalidSetting(
-                    f"term {name!r} is not one of all, paper, {', '.join(NAMES)}."
-                )
+                raise InvalidSetting(f"term {name!r} is not one of all, paper, {', '.join(NAMES)}.")
         traits: list[Term] = []
         if Sharpness.name in asked:
             traits.append(Sharpness())

@@ -1,0 +1,241 @@
+"""The loops of the explicit scheme and of scoring, compiled: the twins of `numpy_explicit`."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from isplitlbi.kernels.numba_links import inlined, loop, part, varies
+from isplitlbi.kernels.numba_votes import CHUNK, ONE, index
+from isplitlbi.model.links import threshold_of
+
+
+@loop
+def loss_and_gradient(link, problem, consensus, deviation, gradient):
+    slots, edges, scales, reference = (
+        problem.slots,
+        problem.edges,
+        problem.scales,
+        problem.reference,
+    )
+    n_columns, n_traits, habit = edges.columns.shape[0], len(scales) - 2, slots.first_habit
+    total = 0.0
+    gradient.consensus[:] = 0.0
+    gradient.slots[:] = 0.0
+    for user in range(len(slots.start) - 1):
+        last = slots.threshold[user]
+        trait, sharpness = last - n_columns, last - n_columns - 1
+        for edge in range(edges.start[user], edges.start[user + 1]):
+            i, j = edges.first[edge], edges.second[edge]
+            left, right = slots.coordinate[i], slots.coordinate[j]
+            margin = consensus[left] - consensus[right]
+            margin += scales[0] * deviation[i] - scales[0] * deviation[j]
+            if len(reference) > 0:
+                margin += (reference[i] - reference[j]) * deviation[sharpness]
+            for k in range(n_columns):
+                own = scales[1 + n_traits - n_columns + k] * deviation[trait + k]
+                own += consensus[slots.coordinate[trait + k]]
+                margin += edges.columns[k, edge] * own
+            threshold = consensus[slots.common_threshold] + scales[-1] * deviation[last]
+            if habit:
+                threshold += consensus[habit + left] + consensus[habit + right]
+            loss, by_margin, by_threshold, _, _, _ = link.vote_terms(
+                margin,
+                threshold,
+                edges.first_wins[edge],
+                edges.ties[edge],
+                edges.second_wins[edge],
+            )
+            total += loss
+            gradient.slots[i] += by_margin
+            gradient.slots[j] -= by_margin
+            for k in range(n_columns):
+                gradient.slots[trait + k] += edges.columns[k, edge] * by_margin
+            gradient.slots[last] += by_threshold
+            if habit:
+                gradient.consensus[habit + left] += by_threshold
+                gradient.consensus[habit + right] += by_threshold
+        by_sharpness = 0.0
+        for slot in range(slots.start[user], slots.start[user + 1]):
+            coordinate = slots.coordinate[slot]
+            gradient.consensus[coordinate] += gradient.slots[slot]
+            if len(reference) > 0:
+                by_sharpness += reference[slot] * gradient.slots[slot]
+            gradient.slots[slot] *= scales[max(slot - last + n_traits + 1, 0)]
+        if len(reference) > 0:
+            gradient.slots[sharpness] = by_sharpness
+    for k in range(len(consensus)):
+        gradient.consensus[k] += problem.precision[k] * consensus[k]
+        gradient.consensus[k] *= problem.common[k]
+    return total
+
+
+@loop
+def shrink_groups(slots, dual, kappa, sparse):
+    n_users = len(slots.start) - 1
+    norms = np.empty(n_users)
+    for user in range(n_users):
+        begin, end = slots.start[user], slots.start[user + 1]
+        square = 0.0
+        for slot in range(begin, end):
+            square += dual[slot] * dual[slot]
+        norms[user] = math.sqrt(square)
+        factor = kappa * (1.0 - 1.0 / norms[user]) if norms[user] > 1.0 else 0.0
+        for slot in range(begin, end):
+            sparse[slot] = factor * dual[slot]
+    return norms
+
+
+@loop
+def explicit_step(link, problem, flow, gradient, step, nu, kappa):
+    loss = loss_and_gradient(link, problem, flow.consensus, flow.deviation, gradient)
+    for coordinate in range(len(flow.consensus)):
+        flow.consensus[coordinate] -= kappa * step * gradient.consensus[coordinate]
+    for slot in range(len(flow.deviation)):
+        pull = (flow.deviation[slot] - flow.sparse[slot]) / nu
+        flow.deviation[slot] -= kappa * step * (gradient.slots[slot] + pull)
+        flow.dual[slot] += step * pull
+    norm = shrink_groups(problem.slots, flow.dual, kappa, flow.sparse)
+    return loss, norm
+
+
+@loop
+def project_thresholds(slots, consensus, deviation, delta, joint):
+    n_users, at = len(slots.start) - 1, slots.common_threshold
+    start = consensus[at]
+    center = start
+    while joint:
+        total, short = start, 1.0
+        for user in range(n_users):
+            gap = delta - deviation[slots.threshold[user]]
+            if gap > center:
+                total += gap
+                short += 1.0
+        if not total / short > center:
+            break
+        center = total / short
+    consensus[at] = max(center, delta)
+    for user in range(n_users):
+        own = slots.threshold[user]
+        deviation[own] = max(deviation[own], delta - consensus[at])
+
+
+@loop
+def threshold_curvature(link, problem, consensus, deviation, decided, ties):
+    slots = problem.slots
+    total, largest, steepest = 0.0, 0.0, 0.0
+    if problem.bounded == 0.0:
+        return log_threshold_curvature(link, problem, consensus, deviation)
+    for user in range(len(slots.start) - 1):
+        own = consensus[slots.common_threshold] + deviation[slots.threshold[user]]
+        win_bound, tie_by_margin, tie_by_threshold = link.curvature_bounds(own)
+        here = decided[user] * win_bound
+        if ties[user] > 0:
+            here += ties[user] * tie_by_threshold
+            steepest = max(steepest, tie_by_margin)
+        total += here
+        largest = max(largest, here)
+    return total + largest, steepest
+
+
+@part
+def log_threshold_curvature(link, problem, consensus, deviation):
+    """Return the same where thresholds are told by their logarithms, and items have habits."""
+    slots, edges, steepest = problem.slots, problem.edges, 0.0
+    if not varies(link):
+        return 0.0, 0.0
+    total, largest, degree = 0.0, 0.0, np.zeros(len(consensus))
+    for user in range(len(slots.start) - 1):
+        of_user = 0.0
+        for edge in range(edges.start[user], edges.start[user + 1]):
+            margin, level = predicted_margin(problem, user, edge, consensus, deviation, True)
+            wins, tied, losses = edges.first_wins[edge], edges.ties[edge], edges.second_wins[edge]
+            by_level = link.vote_terms(margin, level, wins, tied, losses)[2]
+            threshold = threshold_of(level)
+            win_bound, tie_by_margin, tie_by_threshold = link.curvature_bounds(threshold)
+            bent = (wins + losses) * win_bound
+            if tied > 0:
+                bent += tied * tie_by_threshold
+                steepest = max(steepest, tie_by_margin)
+            bent = threshold * threshold * bent + 0.5 * abs(by_level)
+            of_user += bent
+            if slots.first_habit:
+                degree[slots.coordinate[edges.first[edge]]] += bent
+                degree[slots.coordinate[edges.second[edge]]] += bent
+        total += of_user
+        largest = max(largest, of_user)
+    most = 0.0
+    if slots.first_habit:
+        for edge in range(len(edges.first)):
+            left = degree[slots.coordinate[edges.first[edge]]]
+            most = max(most, left + degree[slots.coordinate[edges.second[edge]]])
+    return total + problem.scales[-1] ** 2 * largest + most, steepest
+
+
+# --- scoring ---------------------------------------------------------------------------------
+
+
+@loop
+def score(link, problem, consensus, deviation, deviates, by_threshold, confusion):
+    edges, total = problem.edges, 0.0
+    confusion[:] = 0.0
+    n_edges, user = index(len(edges.first)), 0
+    chunk = np.empty(5 * int(CHUNK))
+    for first_edge in range(index(0), n_edges, CHUNK):
+        size = min(CHUNK, n_edges - first_edge)
+        for k in range(size):
+            while first_edge + k >= index(edges.start[user + 1]):
+                user += 1
+            margin, threshold = predicted_margin(
+                problem, user, first_edge + k, consensus, deviation, deviates[user]
+            )
+            chunk[k] = margin
+            chunk[k + CHUNK] = threshold
+        for k in range(size):
+            left, tie, right = link.outcomes(chunk[k], chunk[k + CHUNK])
+            chunk[k + index(2) * CHUNK] = left
+            chunk[k + index(3) * CHUNK] = tie
+            chunk[k + index(4) * CHUNK] = right
+        for k in range(size):
+            edge, margin, threshold = first_edge + k, chunk[k], chunk[k + CHUNK]
+            left, tie = chunk[k + index(2) * CHUNK], chunk[k + index(3) * CHUNK]
+            right = chunk[k + index(4) * CHUNK]
+            if by_threshold:
+                predicted = int(margin > threshold) - int(margin < -threshold)
+            else:
+                predicted = int(left > tie and left > right) - int(right > tie and right > left)
+            left_wins, ties = edges.first_wins[edge], edges.ties[edge]
+            right_wins = edges.second_wins[edge]
+            confusion[0, 1 - predicted] += left_wins
+            confusion[1, 1 - predicted] += ties
+            confusion[2, 1 - predicted] += right_wins
+            total -= left_wins * left + ties * tie + right_wins * right
+    return total
+
+
+@inlined
+def predicted_margin(problem, user, edge, consensus, deviation, deviates):
+    """Return margin and threshold of one edge; a user who does not deviate has the consensus."""
+    slots, edges, scales = problem.slots, problem.edges, problem.scales
+    i, j, last = index(edges.first[edge]), index(edges.second[edge]), index(slots.threshold[user])
+    left, right = index(slots.coordinate[i]), index(slots.coordinate[j])
+    margin = consensus[left] - consensus[right]
+    threshold = consensus[slots.common_threshold]
+    if slots.first_habit:
+        habit = index(slots.first_habit)
+        threshold += consensus[habit + left] + consensus[habit + right]
+    if deviates:
+        margin += scales[0] * (deviation[i] - deviation[j])
+        threshold += scales[-1] * deviation[last]
+    n_columns, n_terms = index(edges.columns.shape[0]), index(len(scales))
+    if deviates and len(problem.reference) > 0:
+        apart = problem.reference[i] - problem.reference[j]
+        margin += apart * deviation[last - n_columns - ONE]
+    for c in range(n_columns):
+        trait = last - n_columns + c
+        own = consensus[index(slots.coordinate[trait])]
+        if deviates:
+            own += scales[n_terms - n_columns - ONE + c] * deviation[trait]
+        margin += edges.columns[c, edge] * own
+    return margin, threshold
