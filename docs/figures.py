@@ -26,6 +26,7 @@ def main() -> None:
         "deviations": plots.deviations(model),
         "distances": plots.distances(model),
         "comparison-graph": plots.comparison_graph(model),
+        "terms": plots.terms(model),
     }
     for name, axes in figures.items():
         axes.figure.savefig(FOLDER / f"{name}.svg", facecolor="white", metadata={"Date": None})

@@ -64,4 +64,4 @@ def in_one_line(text):
 
 def width(text):
     """Return the length of the longest line."""
-    return max(map(len, text.splitlines()))
+    return max(map(len, text.splitlines()), default=0)

@@ -95,11 +95,15 @@ HOSTILE = [
 
 
 def crowd_model():
-    """Fit more users than the page has lines, options and rows for; most never leave."""
+    """Fit the paper's model of more users than the page has lines, options and rows for.
+
+    Most never leave.
+    """
     votes = simulate(
         n_users=450, n_items=4, votes_per_user=(8, 12), abnormal_share=0.3, random_state=3
     ).votes
-    return ISplitLBI(times=[0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0], time=0.8).fit(votes)
+    times = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0]
+    return ISplitLBI(terms="paper", times=times, time=0.8).fit(votes)
 
 
 def hostile_model():

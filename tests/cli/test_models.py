@@ -12,12 +12,17 @@ from commands import in_one_line, invoke, output_of, refused, run, width
 from crowds import crowd, gather
 from isplitlbi import ISplitLBI
 from isplitlbi.abnormal import UNTRUSTWORTHY
-from isplitlbi.output.tables import users_table
+from isplitlbi.output.tables import users_table, with_cards
 from isplitlbi.storage import save_model
 
 USER_COLUMNS = [
     "user", "votes", "entry_time", "entry_rank", "distance", "p_value", "q_value", "abnormal",
     "kind", "quality", "explanation",
+]  # fmt: skip
+CARD_COLUMNS = [
+    *(f"{name}{ending}" for name in ("sharpness", "side", "tie_factor")
+      for ending in ("", "_low", "_high")),
+    "taste",
 ]  # fmt: skip
 EFFECT_COLUMNS = [
     "item", "rank", "rank_low", "rank_high", "rank_without", "score", "score_without", "tier",
@@ -48,9 +53,9 @@ def test_the_report_is_that_of_the_model_and_replaces_nothing_unasked(model_fold
 @pytest.mark.parametrize("format", ["csv", "json"])
 def test_every_result_can_be_piped(model_folder, votes_file, format):
     columns = {
-        ("rank",): ["tier", "item", "score"],
-        ("rank", "--user", "user-01"): ["tier", "item", "score", "compared"],
-        ("abnormal",): USER_COLUMNS,
+        ("rank",): ["tier", "item", "score", "tie_factor"],
+        ("rank", "--user", "user-01"): ["tier", "item", "score", "compared", "tie_factor"],
+        ("abnormal",): USER_COLUMNS + CARD_COLUMNS,
         ("predict", votes_file): ["user", "left", "right", "winner", "p_left", "p_tie", "p_right"],
         ("recommend", "--same-as", "item-01"): ["item", "score", "difference"],
     }
@@ -78,6 +83,15 @@ def test_tables_for_people_fit_80_columns(model_folder, votes_file):
         assert width(shown.stdout) <= 80
     checked = invoke("check", str(votes_file))
     assert width(checked.stdout) <= 80
+
+
+def test_one_users_ranking_comes_with_what_the_user_is_like(model_folder):
+    from isplitlbi.storage import load_model
+
+    shown = in_one_line(output_of("rank", model_folder, "--user", "user-01"))
+    for sentence in load_model(model_folder).user_card("user-01").words:
+        assert in_one_line(sentence) in shown
+    assert "user-01's own ranking, in tiers tier item score ties" in shown
 
 
 def test_unknown_users_are_taken_for_the_consensus_and_said_to_be(model_folder, tmp_path):
@@ -111,9 +125,9 @@ def as_csv(*arguments):
 def test_every_user_is_in_the_csv_and_in_the_json(stored, model):
     table = as_csv("abnormal", stored)
     rows = json.loads(output_of("abnormal", stored, "--format", "json"))
-    assert table.columns == USER_COLUMNS
-    assert all(list(row) == USER_COLUMNS for row in rows)
-    assert rows == users_table(model).to_dicts()
+    assert table.columns == USER_COLUMNS + CARD_COLUMNS
+    assert all(list(row) == USER_COLUMNS + CARD_COLUMNS for row in rows)
+    assert rows == with_cards(users_table(model), model).to_dicts()
     assert [row["user"] for row in rows] == table["user"].to_list()
     assert set(table["user"]) == set(model.users_)
     assert table.filter("abnormal")["user"].to_list() == model.abnormal_users_

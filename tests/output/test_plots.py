@@ -12,6 +12,7 @@ from isplitlbi import Comparisons, ISplitLBI, MarginMLE
 from isplitlbi.abnormal import KINDS
 from isplitlbi.errors import InvalidSetting
 from isplitlbi.evaluation.simulate import simulate
+from isplitlbi.output.words import factor, name_of_term, sorted_spreads
 
 pytest.importorskip("matplotlib", reason="figures need matplotlib (pip install .[plots])")
 
@@ -42,6 +43,7 @@ EVERY = {
     "deviations": plots.deviations,
     "distances": plots.distances,
     "graph": plots.comparison_graph,
+    "terms": plots.terms,
 }
 
 
@@ -100,6 +102,51 @@ def test_the_ladder_names_every_item_from_the_best_down(model):
     assert np.ptp(bar.get_xdata()) == pytest.approx(model.threshold_)
     n_odd_tiers = len([tier for tier in np.unique(model.ranking().tier) if tier % 2])
     assert len(axes.patches) == n_odd_tiers
+
+
+def test_the_ladder_shows_the_tie_habits_of_items(featured):
+    axes = plots.consensus_ladder(featured)
+    texts = [text.get_text() for text in axes.texts]
+    assert texts[:2] == ["  threshold", "ties"]
+    assert texts[2:] == [factor(habit) for habit in featured.ranking().habits]
+
+
+def test_without_ties_the_ladder_has_neither_tiers_nor_a_threshold(forced):
+    axes = plots.consensus_ladder(forced)
+    assert not axes.patches and not axes.texts
+    assert not [line for line in axes.lines if line.get_linewidth() == 3]
+    labels = [label.get_text() for label in axes.get_yticklabels()]
+    assert labels == forced.ranking().items.tolist()
+
+
+def test_without_ties_an_item_that_changes_its_rank_has_moved(forced):
+    for user in forced.users_[:4]:
+        axes = plots.user_against_consensus(forced, user)
+        blue = [line.get_color() == "#2166ac" for line in axes.lines]
+        own, common = (forced.ranking(who).items.tolist() for who in (user, None))
+        compared = forced.parameters_.compared_by(forced.user_index(user))
+        moved = [own.index(item) != common.index(item) for item in forced.items_.tolist()]
+        assert blue == [a and b for a, b in zip(moved, compared, strict=True)]
+
+
+def test_terms_stand_in_the_order_in_which_people_differ(featured, forced, papers):
+    axes = plots.terms(featured)
+    order = [name for name in sorted_spreads(featured.spreads_) if name != "taste"]
+    labels = [label.get_text() for label in axes.get_yticklabels()]
+    assert labels == [name_of_term(name) for name in order]
+    clouds = [line for line in axes.lines if len(line.get_xdata()) == len(featured.users_)]
+    sides = featured.parameters_.all_of("side") - featured.side_
+    np.testing.assert_allclose(clouds[order.index("side")].get_xdata(), sides)
+    assert len(plots.terms(forced).get_yticks()) == 2
+    with pytest.raises(InvalidSetting, match="model of the paper"):
+        plots.terms(papers)
+
+
+def test_the_heat_map_tells_the_sharpness(featured):
+    (drawn,) = plots.deviations(featured, order=False).images
+    best = np.argsort(-featured.consensus_, kind="stable")
+    expected = [(featured.scores(user) - featured.consensus_)[best] for user in featured.users_]
+    np.testing.assert_allclose(drawn.get_array(), np.array(expected).T)
 
 
 def test_a_user_stands_beside_the_consensus_and_what_was_never_compared_is_grey(study):

@@ -18,7 +18,7 @@ import pytest
 
 from isplitlbi import Comparisons, ISplitLBI, MarginMLE, PerUser
 from isplitlbi.evaluation.simulate import simulate
-from isplitlbi.output.report import TITLE, content, study, write_report
+from isplitlbi.output.report import TITLE, content, ids, study, write_report
 from isplitlbi.output.tables import users_table
 from studies import HOSTILE, hostile_model, small_model
 
@@ -284,7 +284,11 @@ def test_the_script_gets_everybodys_deviations_along_the_path(model, told):
     consensus = unpacked(path["consensus"]).reshape(along.consensus.shape)
     np.testing.assert_array_equal(consensus, along.consensus)
     assert (path["n_items"], path["width"]) == (along.vector.n_items, along.vector.width)
-    assert consensus[path["chosen"], path["threshold"]] == model.threshold_
+    assert path["ties"] == "log"
+    assert np.exp(consensus[path["chosen"], path["threshold"]]) == pytest.approx(model.threshold_)
+    np.testing.assert_array_equal(unpacked(path["reference"]), model.terms_.reference)
+    habits = consensus[path["chosen"], path["habits"] :]
+    np.testing.assert_allclose(np.exp(habits), model.habits_)
     start, exact = unpacked(path["start"]), unpacked(path["at_chosen"])
     rough = deviations_of(path)
     assert path["chosen"] in path["kept"]
@@ -294,8 +298,10 @@ def test_the_script_gets_everybodys_deviations_along_the_path(model, told):
         np.testing.assert_array_equal(
             unpacked(path["coordinate"])[mine], along.slots.coordinate[slots]
         )
-        np.testing.assert_allclose(exact[mine], model.parameters_.deviation[slots], rtol=1e-6)
-        expected = along.deviation[path["kept"]][:, slots]
+        units = model.parameters_.units[slots]  # the script gets logits
+        found = model.parameters_.deviation[slots] * units
+        np.testing.assert_allclose(exact[mine], found, rtol=1e-6)
+        expected = along.deviation[path["kept"]][:, slots] * units
         np.testing.assert_allclose(rough[:, mine], expected, atol=0.51 * path["step"])
 
 
@@ -383,16 +389,17 @@ def test_hostile_ids_add_no_element_and_no_attribute(source, tmp_path):
     def shapes(page):
         return {(tag, tuple(sorted(attributes))) for tag, attributes in page.elements}
 
-    # A long id has a title, so that it can be read; nothing else is new.
-    assert shapes(theirs) - shapes(ours) <= {("bdi", ("title",))}
+    # A long id has a title, so that it can be read, and users who are all alike are a bar.
+    known = {("bdi", ("title",)), ("rect", ("height", "width", "x", "y"))}
+    assert shapes(theirs) - shapes(ours) <= known
     assert sum(tag == "script" for tag, _ in theirs.elements) == 3
     assert json.loads(theirs.texts["study"])["items"] == strangers.items_.tolist()
     visible = "".join(theirs.visible)
     for name in HOSTILE[:14]:
         assert name in visible
     assert r"line\nbreak" in visible
-    assert "x" * content.LONGEST_ID + "…" in visible
-    assert "x" * (content.LONGEST_ID + 1) not in visible
+    assert "x" * ids.LONGEST_ID + "…" in visible
+    assert "x" * (ids.LONGEST_ID + 1) not in visible
     assert r"'\u2003\u200b'" in visible
 
 
@@ -470,7 +477,7 @@ def test_where_everybody_is_abnormal_nobody_is_left_to_compare_with(tmp_path):
     taste = np.array([rng.permutation(6) for _ in range(4)])
     outcome = np.sign(taste[user, left] - taste[user, right])
     # All users left before the first time, so that there is no score of the consensus alone.
-    model = ISplitLBI(n_folds=2, fdr=0.9, times=[5.0, 6.0]).fit(
+    model = ISplitLBI(terms="paper", n_folds=2, fdr=0.9, times=[5.0, 6.0]).fit(
         Comparisons.from_arrays(user, left, right, outcome)
     )
     assert len(model.abnormal_users_) == 4
@@ -526,7 +533,7 @@ def test_numbers_that_a_script_would_round_are_text():
 
 def test_a_report_that_cannot_be_finished_leaves_the_old_one(model, tmp_path, monkeypatch):
     (tmp_path / "report.html").write_text("old")
-    monkeypatch.setattr("isplitlbi.output.report.study_of", lambda _: 1 / 0)
+    monkeypatch.setattr("isplitlbi.output.report.study_of", lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         write_report(model, tmp_path / "report.html")
     assert [file.name for file in tmp_path.iterdir()] == ["report.html"]

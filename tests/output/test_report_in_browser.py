@@ -264,8 +264,9 @@ def test_a_picked_user_comes_with_kind_reason_quality_and_ties(page, model):
     assert found.kind[index] == "reversed"
     assert "0.00 of 1, as for all reversed votes" in facts
     assert "as number 1" in facts
-    ties = np.exp(model.link_.log_probabilities(np.zeros(1), np.array([model.threshold(user)])))
-    assert f"a tie in {round(100 * ties[0, 1])} % of votes" in facts
+    words = model.user_card(user).words
+    assert page.locator("#who-words li").all_inner_texts() == words
+    assert any("Declares ties" in sentence for sentence in words)
     assert f"q = {found.q_value[index]:.3f} (p = {found.p_value[index]:.3f})" in facts
     assert found.q_value[index] != found.p_value[index]
 
@@ -432,9 +433,10 @@ def test_the_download_has_the_rows_that_are_shown_with_the_columns_of_the_comman
         for name in ("entry_time", "distance", "p_value", "q_value", "quality"):
             assert float(row[name]) == pytest.approx(true[name], rel=1e-4)
     page.locator("#show-kind").select_option("reversed")
+    forwards = users_shown(page)
     page.locator("#users thead button", has_text="Left at").click()
     shown = users_shown(page)
-    assert [row["user"] for row in downloaded(page, tmp_path)] == shown != sorted(shown)
+    assert [row["user"] for row in downloaded(page, tmp_path)] == shown == forwards[::-1]
 
 
 # --- how well it predicts -------------------------------------------------------------------
@@ -700,3 +702,71 @@ def test_a_model_without_a_path_shows_users_and_nothing_to_slide_along(browser, 
             assert page.locator("#own-title").inner_text() == "Own ranking"
             assert "never" in page.locator("#who-facts").inner_text()
         assert serious_violations(page) == []
+
+
+# --- people who differ in more than taste ----------------------------------------------------
+
+
+def slide_to(page, model, place, user):
+    """Put the slider somewhere and pick a user; return the user's parameters there."""
+    slide(page, place)
+    page.locator("#search").fill(str(user))
+    page.locator("#search").press("Enter")
+    assert page.locator("#who-name").inner_text() == user
+    along = model.path_.at(model.path_.times[place])
+    return along.of_user(model.users_.tolist().index(user)), along
+
+
+def expected_ranking(model, own, along, user):
+    from isplitlbi.model.ranking import Ranking
+
+    index = model.users_.tolist().index(user)
+    threshold = own.threshold if model.terms_.has_ties else None
+    return Ranking.of(
+        model.items_, own.scores, threshold, along.compared_by(index), own.habits
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("which", ["featured", "forced"])
+def test_the_slider_knows_sharpness_habits_and_thresholds(browser, request, folder, which):
+    model = request.getfixturevalue(which)
+    file = folder / f"{which}.html"
+    write_report(model, file)
+    with opened(browser, file, bypass_csp=True) as page:
+        first = users_table(model)["user"][0]
+        chosen = model.path_.times.tolist().index(model.time_)
+        for user in (*model.users_[:2], first):
+            for place in [*positions(model), chosen]:
+                own, along = slide_to(page, model, place, user)
+                expected = expected_ranking(model, own, along, user)
+                shown = own_ranking(page)
+                scores = {item: score for _, item, score, _ in shown}
+                for item, score in zip(expected.items, expected.scores, strict=True):
+                    assert scores[item] == pytest.approx(score, abs=0.02)
+                if place == chosen:  # there it is exact
+                    assert [item for _, item, _, _ in shown] == expected.items.tolist()
+                    numbers = (
+                        np.arange(1, len(expected) + 1) if expected.tier is None else expected.tier
+                    )
+                    assert [tier for tier, _, _, _ in shown] == numbers.tolist()
+            card = model.user_card(user)
+            assert page.locator("#who-words li").all_inner_texts() == card.words
+        heights = page.locator("#path-chart").evaluate("chart => chart.data.at(-1).y")
+        index = model.users_.tolist().index(first)
+        last = model.path_.at(model.path_.times[-1]).distance_to_consensus()[index]
+        assert heights[-1] == pytest.approx(last, rel=0.01)
+        assert serious_violations(page) == []
+
+
+def test_the_pictures_of_people_fit_a_phone_and_follow_the_dark(browser, featured, folder):
+    file = folder / "featured.html"
+    write_report(featured, file)
+    colours = []
+    for scheme in ("light", "dark"):
+        with opened(browser, file, PHONE, scheme, has_touch=True, is_mobile=True) as page:
+            width, screen = page.evaluate("[document.documentElement.scrollWidth, innerWidth]")
+            assert width <= screen
+            dot = page.locator("#people circle").first
+            colours.append(dot.evaluate("dot => getComputedStyle(dot).fill"))
+            assert dot.bounding_box()["width"] > 2
+    assert colours[0] != colours[1]

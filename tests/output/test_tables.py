@@ -12,6 +12,7 @@ from isplitlbi.output.tables import (
     ranking_table,
     recommendations_table,
     users_table,
+    with_cards,
 )
 
 VOTES = simulate(n_users=8, n_items=5, votes_per_user=(20, 30), random_state=3).votes
@@ -23,11 +24,59 @@ def model():
 
 
 def test_the_ranking_of_a_user_says_what_was_compared(model):
-    assert ranking_table(model).columns == ["tier", "item", "score"]
+    assert ranking_table(model).columns == ["tier", "item", "score", "tie_factor"]
     own = ranking_table(model, model.users_[0])
-    assert own.columns == ["tier", "item", "score", "compared"]
+    assert own.columns == ["tier", "item", "score", "compared", "tie_factor"]
     assert own["score"].is_sorted(descending=True)
     assert own["compared"].dtype == pl.Boolean
+
+
+def test_the_ranking_of_the_papers_model_has_the_columns_it_had(papers):
+    assert ranking_table(papers).columns == ["tier", "item", "score"]
+
+
+def test_without_ties_tiers_are_empty_and_no_tie_is_predicted(forced):
+    table = ranking_table(forced)
+    assert table.columns == ["tier", "item", "score"]
+    assert table["tier"].null_count() == len(table) and table["tier"].dtype == pl.Int64
+    pairs = pl.DataFrame({"user": ["u"], "left": forced.items_[:1], "right": forced.items_[1:2]})
+    predicted = predictions_table(forced, pairs)
+    assert predicted.columns == ["user", "left", "right", "winner", "p_left", "p_right"]
+    assert predicted["winner"][0] in ("left", "right")
+    assert main_figures(forced)["threshold"] is None
+
+
+def test_predictions_use_the_features_of_pairs(featured):
+    left, right = featured.items_[:2]
+    pairs = pl.DataFrame({"user": ["u"] * 2, "left": [left] * 2, "right": [right] * 2})
+    alike = predictions_table(featured, pairs)
+    longer = predictions_table(featured, pairs.with_columns(length=pl.Series([2.0, 0.0])))
+    assert longer["p_left"][0] > alike["p_left"][0]
+    assert longer.row(1) == alike.row(1)
+    sides = pairs.with_columns(length_left=pl.Series([3.0, 1.0]), length_right=pl.lit(1.0))
+    assert predictions_table(featured, sides).equals(longer)
+
+
+def test_the_cards_of_users_stand_beside_what_was_known_of_them(featured, forced, papers):
+    table = users_table(featured)
+    more = with_cards(table, featured)
+    assert more.columns[: len(table.columns)] == table.columns
+    three = [f"{name}{end}" for name in ("sharpness", "side", "tie_factor", "feature_length")
+             for end in ("", "_low", "_high")]  # fmt: skip
+    assert more.columns[len(table.columns) :] == [*three, "taste"]
+    card = featured.user_card(table["user"][3])
+    found = more.row(3, named=True)
+    assert (found["side"], found["side_low"], found["side_high"]) == card.side
+    assert (found["sharpness"], found["taste"]) == (card.slope.value, card.taste)
+    assert "tie_factor" not in with_cards(users_table(forced), forced).columns
+    assert with_cards(users_table(papers), papers).equals(users_table(papers))
+
+
+def test_the_main_figures_say_how_much_people_differ(featured):
+    figures = main_figures(featured)
+    assert figures["side"] == featured.side_
+    for name, spread in featured.spreads_.items():
+        assert figures[f"spread_{name}"] == spread
 
 
 def test_users_stand_in_order_of_entry_and_who_stayed_has_none():

@@ -39,6 +39,16 @@ def test_all_methods_and_long_times_fit_80_columns():
     assert shown.count("12345.678") == len(methods)
 
 
+@pytest.mark.parametrize(("ties", "n_shown"), [("allowed", 2), ("none", 0)])
+def test_where_there_are_no_ties_nothing_is_said_of_how_well_they_are_predicted(ties, n_shown):
+    rows = [{"method": "isplitlbi", "repeat": 0} | dict.fromkeys(METRICS, 0.5)]
+    settings = {"repeats": 1, "test_share": 0.2, "ties": ties}
+    out = io.StringIO()
+    found = Evaluation(settings, pl.DataFrame(rows), {})
+    print_evaluation(Console(file=out, width=80), found, with_reliability=False)
+    assert out.getvalue().split().count("tie") == n_shown
+
+
 @pytest.mark.parametrize(
     ("text", "shown"),
     [("tea", "tea"), ("茶 🥛", "茶 🥛"), ("a\nb", "a\\nb"), ("\x1b[31mred", "\\x1b[31mred")],

@@ -7,6 +7,7 @@ Results go to standard output, everything else to standard error.
     models     the commands on a fitted model: rank, abnormal, predict, recommend, report
     demo       the simulated study
     options    the options that several commands share, and how votes are read
+    settings   the settings of a model that is to be fitted, as options
     flags      the settings of the library, spelled as options
     exits      how a command ends: errors become sentences and exit codes
 """

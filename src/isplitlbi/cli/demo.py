@@ -10,13 +10,14 @@ import typer
 
 from isplitlbi.cli.models import save_report
 from isplitlbi.cli.options import Quiet, Seed, Threads, refuse_existing_file
+from isplitlbi.cli.settings import ModelSettings, refuse_unknown_scales, takes_settings
+from isplitlbi.output.summary import print_differences, print_tiers
 from isplitlbi.output.terminal import (
     listen_to_remarks,
     model_bar,
     print_entries,
     print_scores,
     print_simulation,
-    print_tiers,
     standard_output,
 )
 
@@ -25,7 +26,9 @@ if TYPE_CHECKING:
     from isplitlbi.estimators.isplitlbi import ISplitLBI
 
 
+@takes_settings
 def demo(
+    settings: ModelSettings,
     seed: Seed = 0,
     users: Annotated[int, typer.Option(min=2, help="Number of users.")] = 50,
     items: Annotated[int, typer.Option(min=2, help="Number of items.")] = 20,
@@ -42,6 +45,7 @@ def demo(
     from isplitlbi.evaluation.simulate import simulate
 
     listen_to_remarks(quiet)
+    refuse_unknown_scales(settings)
     if output is not None:
         refuse_existing_file(output, force=force)
     study = simulate(n_users=users, n_items=items, random_state=seed)
@@ -50,8 +54,11 @@ def demo(
     print_simulation(console, study, seed, len(held_out))
     begun = perf_counter()
     with model_bar("Fitting", quiet) as progress:
-        model = ISplitLBI(random_state=seed, n_jobs=threads).fit(training, progress=progress)
+        model = ISplitLBI(random_state=seed, n_jobs=threads, **settings).fit(
+            training, progress=progress
+        )
     seconds = perf_counter() - begun
+    print_differences(console, model)
     print_tiers(console, model)
     print_entries(console, model, study.truth)
     print_scores(console, _scores(model, training, held_out))

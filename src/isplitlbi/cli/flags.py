@@ -28,6 +28,10 @@ OPTIONS = {
     # how a model is fitted
     "nu": "--nu",
     "kappa": "--kappa",
+    "terms": "--terms",
+    "scales": "--scale",
+    "ties": "--ties",
+    "sides": "--sides",
     "link": "--link",
     "rule": "--rule",
     "scoring": "--scoring",

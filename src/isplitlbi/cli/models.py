@@ -20,11 +20,11 @@ from isplitlbi.cli.options import (
     refuse_existing_file,
 )
 from isplitlbi.errors import InvalidSetting
+from isplitlbi.output.summary import print_card, print_ranking, print_tiers
 from isplitlbi.output.terminal import (
     Format,
     emit,
     print_abnormal,
-    print_tiers,
     print_user,
     progress_bar,
     remark,
@@ -41,15 +41,18 @@ __all__ = ["save_report"]
 
 
 def rank(model: Model, user: User = None, format: As = Format.table) -> None:
-    """Show the ranking in tiers, of the consensus or of one user."""
+    """Show the ranking in tiers, of the consensus or of one user, and what that user is like."""
     from isplitlbi.output.tables import ranking_table
 
     fitted = _load(model)
     who = _known(fitted, "user", user)
-    if format is Format.table:
-        print_tiers(standard_output(), fitted, who)
-    else:
+    if format is not Format.table:
         emit(ranking_table(fitted, who), format)
+        return
+    if who is not None:
+        print_card(standard_output(), fitted, who)
+    show = print_ranking if fitted.terms_.has_habits else print_tiers
+    show(standard_output(), fitted, who)
 
 
 # --- abnormal ------------------------------------------------------------------------------
@@ -90,7 +93,7 @@ def abnormal(
     """
     import polars as pl
 
-    from isplitlbi.output.tables import users_table
+    from isplitlbi.output.tables import users_table, with_cards
 
     _refuse_unknown_kinds(kinds)
     fitted = _load(model, threads)
@@ -105,7 +108,7 @@ def abnormal(
     if kinds:
         table = table.filter(pl.col("kind").is_in(kinds))
     if format is not Format.table:
-        emit(table, format)
+        emit(with_cards(table, fitted), format)
         return
     shown = table if everybody else table.filter("abnormal")
     print_abnormal(standard_output(), fitted, found, shown)

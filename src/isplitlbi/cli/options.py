@@ -31,6 +31,7 @@ __all__ = [
     "User",
     "UserColumn",
     "VotesToRead",
+    "gathers",
     "reads_votes",
     "refuse_existing_file",
 ]
@@ -120,25 +121,29 @@ class VotesToRead(NamedTuple):
         return Parts.of(self.place, **self.options) if Path(self.place).is_dir() else None
 
 
-def reads_votes(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options of `_votes_to_read` in place of its parameter ``votes``."""
-    reading, own = (
-        inspect.signature(function, eval_str=True) for function in (_votes_to_read, command)
-    )
+def gathers(name: str, gather: Callable[..., Any]) -> Callable[..., Callable[..., None]]:
+    """Return a decorator: a command has the options of ``gather`` in place of one parameter."""
 
-    @functools.wraps(command)
-    def run(**arguments: Any) -> None:
-        asked = {name: arguments.pop(name) for name in reading.parameters}
-        command(votes=_votes_to_read(**asked), **arguments)
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        options, own = (
+            inspect.signature(function, eval_str=True) for function in (gather, command)
+        )
 
-    others = [each for name, each in own.parameters.items() if name != "votes"]
-    kept = [
-        each.replace(kind=inspect.Parameter.KEYWORD_ONLY)
-        for each in (*reading.parameters.values(), *others)
-    ]
-    run.__signature__ = own.replace(parameters=kept)  # type: ignore[attr-defined]
-    run.__annotations__ = {each.name: each.annotation for each in kept}
-    return run
+        @functools.wraps(command)
+        def run(**arguments: Any) -> None:
+            asked = {option: arguments.pop(option) for option in options.parameters}
+            command(**{name: gather(**asked)}, **arguments)
+
+        kept = [
+            option.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+            for each in own.parameters.values()
+            for option in (options.parameters.values() if each.name == name else [each])
+        ]
+        run.__signature__ = own.replace(parameters=kept)  # type: ignore[attr-defined]
+        run.__annotations__ = {each.name: each.annotation for each in kept}
+        return run
+
+    return decorate
 
 
 def _votes_to_read(
@@ -164,6 +169,11 @@ def _votes_to_read(
         "both_bad": both_bad.value, "drop_invalid": drop_invalid, "features": feature or None,
     }  # fmt: skip
     return VotesToRead(votes, options)
+
+
+def reads_votes(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options of how votes are read in place of its parameter ``votes``."""
+    return gathers("votes", _votes_to_read)(command)
 
 
 def _labels(pairs: list[str]) -> dict[str, str]:

@@ -20,7 +20,9 @@ from isplitlbi.cli.options import (
     reads_votes,
     refuse_existing_file,
 )
+from isplitlbi.cli.settings import ModelSettings, refuse_unknown_scales, takes_settings, takes_terms
 from isplitlbi.errors import InvalidSetting
+from isplitlbi.output.summary import print_fit
 from isplitlbi.output.terminal import (
     Format,
     emit,
@@ -28,7 +30,6 @@ from isplitlbi.output.terminal import (
     model_bar,
     print_check,
     print_evaluation,
-    print_fit,
     print_json,
     progress_bar,
     remark,
@@ -78,13 +79,6 @@ def check(votes: VotesToRead, format: As = Format.table) -> None:
 
 
 ModelOutput = Annotated[Path, typer.Option("--output", "-o", help="Model folder to write.")]
-Nu = Annotated[
-    list[float] | None,
-    typer.Option(help="Variance of weak deviations; given several, the best is chosen."),
-]
-Kappa = Annotated[
-    list[float] | None, typer.Option(help="Damping of the path; given several, the best is chosen.")
-]
 LinkName = Annotated[str, typer.Option(help="logistic, probit or uniform.")]
 TimeScoring = Annotated[
     str, typer.Option(help="What chooses the time: log_loss, micro_f1 or macro_f1.")
@@ -108,11 +102,11 @@ Workers = Annotated[
 
 
 @reads_votes
+@takes_settings
 def fit(
     votes: VotesToRead,
     output: ModelOutput,
-    nu: Nu = None,
-    kappa: Kappa = None,
+    settings: ModelSettings,
     link: LinkName = "logistic",
     rule: Rule = "map",
     scoring: TimeScoring = "log_loss",
@@ -134,14 +128,14 @@ def fit(
     from isplitlbi.unfinished import Unfinished
 
     listen_to_remarks(quiet)
+    refuse_unknown_scales(settings, votes.options["features"])
     cluster = _cluster(scheduler, workers)
     unfinished = Unfinished.fit_of(output, resume=resume, force=force)
     if resume and not unfinished.exists and not quiet:
         remark(f"There is no interrupted fit of {output}: starting anew.")
     model = ISplitLBI(
         link=link, rule=rule, scoring=scoring, n_folds=folds, time=time,  # type: ignore[arg-type]
-        snapshots=unfinished.snapshots, n_jobs=threads, random_state=seed,
-        **_one_or_several(nu=nu, kappa=kappa),
+        snapshots=unfinished.snapshots, n_jobs=threads, random_state=seed, **settings,
     )  # fmt: skip
     given: Comparisons | Parts | None = None if cluster is None else votes.parts()
     if given is None:
@@ -160,13 +154,6 @@ def fit(
             raise Interrupted("go on with the same command and --resume.") from None
         raise
     _show_fit(model, output, perf_counter() - begun, format)
-
-
-def _one_or_several(**settings: list[float] | None) -> dict[str, Any]:
-    """Return the settings that were given: one as it is, several as a list to choose from."""
-    return {
-        name: given[0] if len(given) == 1 else given for name, given in settings.items() if given
-    }
 
 
 def _cluster(scheduler: str | None, workers: int | None) -> AbstractContextManager[Any] | None:
@@ -221,8 +208,10 @@ WithReliability = Annotated[
 
 
 @reads_votes
+@takes_terms
 def evaluate(
     votes: VotesToRead,
+    settings: ModelSettings,
     methods: Methods = None,
     repeats: Repeats = 20,
     test_share: TestShare = 0.2,
@@ -250,7 +239,7 @@ def evaluate(
         found = run(
             reading.votes, asked, repeats=repeats, test_share=test_share, min_votes=min_votes,
             rule=rule, scoring=scoring, seed=seed, n_jobs=threads,  # type: ignore[arg-type]
-            progress=progress,
+            progress=progress, **settings,
         )  # fmt: skip
     if format is Format.json:
         print_json(found.as_dict())

@@ -65,6 +65,7 @@ class _Seen:
     variance: Floats  # (n_users,) of the prior of everybody's deviations
     bent_by_margin: Floats  # (3, n_edges) how the curvature (mm, mt, tt) changes with the margin
     bent_by_level: Floats  # (3, n_edges) and with the threshold
+    units: Floats  # (n_slots,) how large that of every slot is
 
     @classmethod
     def of(cls, votes: Comparisons, fitted: Fitted) -> _Seen:
@@ -85,16 +86,17 @@ class _Seen:
             return np.asarray((ends[0] - ends[1]) / (2.0 * LITTLE))
 
         return cls(
-            parameters, curvature, _variances(fitted), change(LITTLE, 0.0), change(0.0, LITTLE)
-        )
+            parameters, curvature, _variances(fitted), change(LITTLE, 0.0), change(0.0, LITTLE),
+            parameters.units,
+        )  # fmt: skip
 
     def of_user(self, user: int) -> OfUser:
         """Evaluate the votes of one user."""
-        curvature, units = self.curvature, self.parameters.units
+        curvature = self.curvature
         mine = slice(*curvature.layout.edges.start[user : user + 2])
         place, margin, level = self._touched(user)
         own = slice(*curvature.layout.slots.start[user : user + 2])
-        units, n_slots = units[own], own.stop - own.start
+        units, n_slots = self.units[own], own.stop - own.start
         mm, mt, tt = (each[mine, None] for each in (curvature.mm, curvature.mt, curvature.tt))
         bent = margin.T @ (mm * margin + mt * level) + level.T @ (mt * margin + tt * level)
         pull = curvature.by_margin[mine] @ margin + curvature.by_threshold[mine] @ level

@@ -9,14 +9,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.cluster.hierarchy import leaves_list, linkage
 
 from isplitlbi.abnormal import KINDS
-from isplitlbi.data.layout import tally
+from isplitlbi.data.layout import SHARPNESS, TASTE, THRESHOLD, tally
 from isplitlbi.errors import InvalidSetting, InvalidVotes, MissingLibrary
 from isplitlbi.estimators import ScoreEstimator
+from isplitlbi.output.words import factor, name_of_term
 from isplitlbi.selection import Scoring
-from isplitlbi.typing import Floats
+from isplitlbi.typing import Floats, Mask
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -28,6 +30,7 @@ __all__ = [
     "deviations",
     "distances",
     "path",
+    "terms",
     "user_against_consensus",
 ]
 
@@ -90,7 +93,9 @@ def cross_validation(
 def consensus_ladder(model: ScoreEstimator, axes: Axes | None = None) -> Axes:
     """Draw the consensus scores, best on top: tiers as bands, intervals by drawing users anew.
 
-    The bar at the bottom is as long as the threshold: items that are no further apart tie.
+    The bar at the bottom is as long as the threshold: items that are no further apart tie. On the
+    right is how readily items tie, as a factor on the threshold of their pairs. Without ties there
+    are neither tiers nor a threshold.
     """
     ranking = model.ranking()
     n_items = len(ranking.items)
@@ -98,7 +103,7 @@ def consensus_ladder(model: ScoreEstimator, axes: Axes | None = None) -> Axes:
     low, high = model.consensus_intervals()
     order = np.argsort(-model.consensus_, kind="stable")
     place = np.arange(n_items)
-    for tier in np.unique(ranking.tier):
+    for tier in () if ranking.tier is None else np.unique(ranking.tier):
         rows = place[ranking.tier == tier]
         if tier % 2:
             axes.axhspan(rows[0] - 0.5, rows[-1] + 0.5, color=BAND, lw=0, zorder=0)
@@ -108,10 +113,13 @@ def consensus_ladder(model: ScoreEstimator, axes: Axes | None = None) -> Axes:
     )
     every = max(1, int(np.ceil(n_items / (3 * MOST_LABELS))))
     axes.set_yticks(place[::every], [_short(item) for item in ranking.items[::every]], size=8)
-    axes.set_ylim(n_items + 0.6, -0.7)
-    start = float(np.min(ranking.scores))
-    axes.plot([start, start + ranking.threshold], [n_items, n_items], color="#a50026", lw=3)
-    axes.text(start + ranking.threshold, n_items, "  threshold", va="center", size=8)
+    axes.set_ylim(n_items + (-0.4 if ranking.threshold is None else 0.6), -0.7)
+    if ranking.threshold is not None:
+        start = float(np.min(ranking.scores))
+        axes.plot([start, start + ranking.threshold], [n_items, n_items], color="#a50026", lw=3)
+        axes.text(start + ranking.threshold, n_items, "  threshold", va="center", size=8)
+    if model.terms_.has_habits:
+        _habits(axes, place[::every], ranking.habits[::every])
     axes.set_xlabel("score in the consensus")
     return axes
 
@@ -122,13 +130,13 @@ def user_against_consensus(model: ScoreEstimator, user: Any, axes: Axes | None =
     if index < 0:
         raise InvalidVotes(f"user {user!r} is not in this model.")
     items, own, common = model.items_, model.scores(user), model.scores()
-    compared = model.parameters_.compared_by(index)
+    compared, has_moved = model.parameters_.compared_by(index), _has_moved(model, own, common)
     axes = _axes(axes, (5, min(2.0 + 0.18 * len(items), 12.0)))
     apart = float(np.ptp([own, common])) / 40
     beside = [_spread(heights, apart) for heights in (common, own)]
     for place, item in enumerate(items):
         colour = INK if compared[place] else PALE
-        moved = compared[place] and abs(own[place] - common[place]) > model.threshold_
+        moved = compared[place] and has_moved[place]
         axes.plot(
             [0, 1], [common[place], own[place]], "-o", ms=3,
             color="#2166ac" if moved else colour, lw=1.4 if moved else 0.8,
@@ -147,7 +155,7 @@ def deviations(model: ScoreEstimator, axes: Axes | None = None, order: bool = Tr
 
     Items are ordered by the consensus, users by their deviations; white is the consensus.
     """
-    table = model.parameters_.table()[:, model.parameters_.vector.scores]
+    table = _score_deviations(model)
     table = table[:, np.argsort(-model.consensus_, kind="stable")]
     if order and len(table) > 2:
         table = table[leaves_list(linkage(table, "average", optimal_ordering=len(table) <= 500))]
@@ -188,6 +196,55 @@ def distances(model: ScoreEstimator, axes: Axes | None = None, share: float | No
     _legend_of_kinds(axes, [found.kind[user] for user in shown])
     axes.set(xlabel="user", ylabel="distance to the consensus", xticks=[])
     return axes
+
+
+def terms(model: ScoreEstimator, axes: Axes | None = None) -> Axes:
+    """Draw how far every user is from the group in each term, in logits, and how far most are.
+
+    A dot is a user, a bar holds the middle half of them. Terms stand in the order in which people
+    differ. Sharpness is told at a margin that is ordinary in these votes: to the left of the group
+    are users who tell items apart less clearly.
+    """
+    rows = _distances_by_term(model)
+    if not rows:
+        raise InvalidSetting("this model has no terms to draw: it is the model of the paper.")
+    axes = _axes(axes, (8, 1.0 + 0.75 * len(rows)))
+    rng = np.random.default_rng(0)
+    for place, values in enumerate(rows.values()):
+        beside = place + rng.uniform(-0.28, 0.28, len(values))
+        axes.plot(values, beside, "o", ms=3, color="#2166ac", mew=0, zorder=2,
+                  alpha=float(np.clip(40 / len(values), 0.05, 0.6)))  # fmt: skip
+        low, middle, high = np.quantile(values, (0.25, 0.5, 0.75))
+        axes.plot([low, high], [place, place], color=INK, lw=5, solid_capstyle="butt", zorder=3)
+        axes.plot(middle, place, "o", ms=5, mfc="white", mec=INK, zorder=4)
+    axes.axvline(0.0, color=INK, lw=1, ls=(0, (4, 3)), zorder=1)
+    axes.set_yticks(range(len(rows)), [_short(name) for name in rows])
+    axes.set_ylim(len(rows) - 0.5, -0.5)
+    axes.set_xlabel("users beside the group, in logits")
+    return axes
+
+
+def _distances_by_term(model: ScoreEstimator) -> dict[str, Floats]:
+    """Return by how many logits users differ from the group in each term of one number."""
+    found, common = model.parameters_, model.parameters_.common
+    if model.terms_.ties == "bounded":
+        return {}
+    voted = model.summary_.votes_per_user > 0
+    rows: dict[str, Floats] = {}
+    for name in model.terms_.names:
+        if name == TASTE or (name == THRESHOLD and not model.terms_.has_ties):
+            continue
+        off = found.all_of(name)[voted] - common.trait(name)
+        if name == SHARPNESS:  # at a margin as they are between two items
+            off = off * _ordinary_margin(model)
+        rows[name] = off
+    order = sorted(rows, key=lambda name: -model.spreads_.get(name, 0.0))
+    return {name_of_term(name): rows[name] for name in order}
+
+
+def _ordinary_margin(model: ScoreEstimator) -> float:
+    reference = model.terms_.reference
+    return float(np.sqrt(2.0) * np.std(model.consensus_ if reference is None else reference))
 
 
 def comparison_graph(model: ScoreEstimator, axes: Axes | None = None) -> Axes:
@@ -241,6 +298,32 @@ def _axes(axes: Axes | None, size: tuple[float, float]) -> Axes:
     axes = figure.subplots()
     axes.spines[["top", "right"]].set_visible(False)
     return axes
+
+
+def _habits(axes: Axes, place: NDArray[np.intp], habits: Floats) -> None:
+    """Write how readily items tie beside their rows."""
+    at = axes.get_yaxis_transform()
+    axes.text(1.02, -0.7, "ties", transform=at, size=8, va="bottom")
+    for row, habit in zip(place.tolist(), habits.tolist(), strict=True):
+        colour = INK if abs(np.log(habit)) > np.log(1.1) else PALE
+        axes.text(1.02, row, factor(habit), transform=at, size=8, va="center", color=colour)
+
+
+def _has_moved(model: ScoreEstimator, own: Floats, common: Floats) -> Mask:
+    """Say which items stand elsewhere for a user: beyond the threshold or, without, in rank."""
+    if model.threshold_ is not None:
+        return np.asarray(np.abs(own - common) > model.threshold_)
+    rank, rank_in_common = (np.argsort(np.argsort(-each, kind="stable")) for each in (own, common))
+    return np.asarray(rank != rank_in_common)
+
+
+def _score_deviations(model: ScoreEstimator) -> Floats:
+    """Return own score minus consensus of all users and items."""
+    found, reference = model.parameters_, model.terms_.reference
+    table = found.table()[:, found.vector.scores] * model.terms_.scales[0]
+    if reference is not None:
+        table = table + found.all_of(SHARPNESS)[:, None] * reference
+    return table
 
 
 def _colour(kind: str) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,6 +13,8 @@ from numpy.typing import NDArray
 from isplitlbi.abnormal import Effect
 from isplitlbi.data.outcomes import WINNERS
 from isplitlbi.estimators import ScoreEstimator
+from isplitlbi.estimators.cards import Measured, UserCard
+from isplitlbi.model.terms import Feature, Side
 from isplitlbi.selection import SCORINGS
 
 __all__ = [
@@ -21,6 +25,7 @@ __all__ = [
     "recommendations_table",
     "telling_votes_table",
     "users_table",
+    "with_cards",
 ]
 
 
@@ -33,10 +38,13 @@ def main_figures(model: ScoreEstimator) -> dict[str, Any]:
         "items": len(votes.items),
         "ties": votes.tie_share,
         "threshold": model.threshold_,
+        "side": model.side_,
         "left_consensus": len(model.left_consensus_),
     }
     if hasattr(model, "abnormal_users_"):
         found["abnormal_users"] = len(model.abnormal_users_)
+    for name, spread in model.spreads_.items():
+        found[f"spread_{name}"] = spread
     if model.path_ is not None:
         found["steps"] = model.path_.n_steps
     if model.selection_ is not None:
@@ -50,11 +58,22 @@ def main_figures(model: ScoreEstimator) -> dict[str, Any]:
 
 
 def ranking_table(model: ScoreEstimator, user: Any = None) -> pl.DataFrame:
-    """Return tier, item and score, best first; for a user also whether the item was compared."""
+    """Return tier, item and score, best first; tiers are empty where there are no ties.
+
+    For a user there is also whether the item was compared, and where items have tie habits, by
+    which factor each changes the threshold of its pairs.
+    """
     ranking = model.ranking(user)
-    columns = {"tier": ranking.tier, "item": ranking.items, "score": ranking.scores}
+    tier = [None] * len(ranking) if ranking.tier is None else ranking.tier.tolist()
+    columns = {
+        "tier": pl.Series(tier, dtype=pl.Int64),
+        "item": ranking.items,
+        "score": ranking.scores,
+    }
     if user is not None:
         columns["compared"] = ranking.compared
+    if model.terms_.has_habits:
+        columns["tie_factor"] = ranking.habits
     return pl.DataFrame(columns)
 
 
@@ -85,6 +104,42 @@ def users_table(model: ScoreEstimator, fdr: float | None = None) -> pl.DataFrame
             **_tests(model, fdr, order),
         }
     )
+
+
+def with_cards(table: pl.DataFrame, model: ScoreEstimator) -> pl.DataFrame:
+    """Return a table of users with what each is like beside the group, and 95 % intervals.
+
+    Sharpness is a slope on the consensus, 1 for the group; the tie factor is that on the group's
+    threshold. Columns are those of the terms that the model has; one of the paper has none.
+    """
+    if model.terms_.ties == "bounded" or not model.has_votes():
+        return table
+    cards = {card.user: card for card in model.user_cards()}  # of those who have voted
+    of_rows = [cards.get(user) for user in table["user"]]
+    terms = model.terms_
+    measures: dict[str, Callable[[UserCard], Measured | None]] = {}
+    if terms.has_sharpness:
+        measures["sharpness"] = lambda card: card.slope
+    if Side.name in terms.names:
+        measures["side"] = lambda card: card.side
+    if terms.has_ties:
+        measures["tie_factor"] = lambda card: card.tie_factor
+    for term in terms.all:
+        if isinstance(term, Feature):
+            measures[f"feature_{term.name}"] = partial(_of_feature, term.name)
+    found = []
+    for name, measure in measures.items():
+        values = [None if card is None else measure(card) for card in of_rows]
+        found += [
+            pl.Series(f"{name}{ending}", [each and each[part] for each in values], pl.Float64)
+            for part, ending in enumerate(("", "_low", "_high"))
+        ]
+    taste = [None if card is None else card.taste for card in of_rows]
+    return table.with_columns(*found, pl.Series("taste", taste, pl.Float64))
+
+
+def _of_feature(name: str, card: UserCard) -> Measured | None:
+    return card.features.get(name)
 
 
 def _tests(model: ScoreEstimator, fdr: float | None, order: NDArray[np.intp]) -> dict[str, Any]:
@@ -146,13 +201,17 @@ def effect_table(effect: Effect) -> pl.DataFrame:
 
 
 def predictions_table(model: ScoreEstimator, pairs: pl.DataFrame) -> pl.DataFrame:
-    """Return the likeliest outcome of every (user, left, right), and the three probabilities."""
+    """Return the likeliest outcome of every (user, left, right), and the probability of each.
+
+    Pairs may have columns of the model's features; both sides are alike otherwise. Without ties
+    there is no probability of one.
+    """
     probabilities = model.predict_proba(pairs)
     words = [WINNERS[outcome] for outcome in model.predict(pairs).tolist()]
-    chances = {f"p_{WINNERS[k]}": probabilities[:, place] for place, k in enumerate((-1, 0, 1))}
+    chances = {WINNERS[k]: probabilities[:, place] for place, k in enumerate(model.classes_)}
     return pairs.select("user", "left", "right").with_columns(
         pl.Series("winner", words),
-        *(pl.Series(name, chances[name]) for name in ("p_left", "p_tie", "p_right")),
+        *(pl.Series(f"p_{k}", chances[k]) for k in ("left", "tie", "right") if k in chances),
     )
 
 

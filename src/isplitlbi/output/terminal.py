@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
 
     import polars as pl
     from rich.console import Console
@@ -36,12 +35,10 @@ __all__ = [
     "print_check",
     "print_entries",
     "print_evaluation",
-    "print_fit",
     "print_json",
     "print_notes",
     "print_scores",
     "print_simulation",
-    "print_tiers",
     "print_user",
     "progress_bar",
     "remark",
@@ -144,48 +141,6 @@ def print_check(console: Console, reading: Reading, diagnosis: Diagnosis) -> Non
         findings.add_row(Text(severity, style="bold"), Text(printable(finding.sentence)))
     console.print()
     console.print(findings)
-
-
-def print_fit(console: Console, model: ISplitLBI, folder: Path, seconds: float) -> None:
-    """Print what a fit came to, and where to go on."""
-    console.print(f"Fitted in {seconds:.1f} s: {model.summary_}.", markup=False)
-    console.print(
-        f"Stopped at t = {model.time_:.3g} of the path (nu {model.nu_:g}, kappa {model.kappa_:g}); "
-        f"{len(model.left_consensus_)} of {len(model.users_)} users have left the consensus at "
-        f"that time, and {len(model.abnormal_users_)} are abnormal beyond chance.\n"
-    )
-    print_tiers(console, model, most=6)
-    console.print(f"Written to {folder}. Go on with:", markup=False)
-    for command in (f"rank {folder}", f"abnormal {folder}", f"report {folder} -o report.html"):
-        console.print(f"  isplitlbi {command}", markup=False)
-
-
-def print_tiers(
-    console: Console, model: ScoreEstimator, user: Any = None, most: int | None = None
-) -> None:
-    """Print a ranking, at most so many tiers of it."""
-    from rich.table import Table
-    from rich.text import Text
-
-    ranking = model.ranking(user)
-    whose = "Consensus" if user is None else f"{printable(str(user))}'s own ranking"
-    table = Table(title=Text(f"{whose}, in tiers"), title_justify="left", box=None, pad_edge=False)
-    table.add_column("tier", justify="right")
-    table.add_column("items (score)", overflow="fold")
-    by_tier: dict[int, list[str]] = {}
-    for tier, item, score, seen in zip(
-        ranking.tier, ranking.items, ranking.scores, ranking.compared, strict=True
-    ):
-        star = "" if seen else "*"
-        by_tier.setdefault(int(tier), []).append(f"{printable(str(item))}{star} ({score:.2f})")
-    for tier, members in list(by_tier.items())[:most]:
-        table.add_row(str(tier), Text(", ".join(members)))
-    console.print(table)
-    if most is not None and len(by_tier) > most:
-        console.print(f"... and {len(by_tier) - most} more tiers.")
-    if not ranking.compared.all():
-        console.print("* never compared by this user: placed by the consensus.")
-    console.print(f"Two items tie when their scores differ by at most {ranking.threshold:.2f}.\n")
 
 
 def print_simulation(console: Console, study: Study, seed: int, n_held_out: int) -> None:
@@ -311,7 +266,8 @@ def print_evaluation(console: Console, evaluation: Evaluation, with_reliability:
     from isplitlbi.evaluation.protocol import METRICS, SIDES, STATISTICS
 
     every = list(STATISTICS)
-    sides = [f"{what}_{side}" for what in ("precision", "recall") for side in SIDES]
+    classes = [side for side in SIDES if side != "tie" or evaluation.settings.get("ties") != "none"]
+    sides = [f"{what}_{side}" for what in ("precision", "recall") for side in classes]
     blocks: dict[str, list[tuple[str, list[str]]]] = {
         "F1 (standard)": [("micro_f1", every), ("macro_f1", every)],
         "Log-loss, the paper's own F1s, seconds": [

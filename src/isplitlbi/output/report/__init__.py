@@ -1,6 +1,7 @@
 """The report: one HTML file that a person can open, send and present, without a network.
 
-`content` says what was found, for the page as it is read and printed; `study` is what the page's
+`content` says what was found, for the page as it is read and printed, and `people` how people
+differ, with the pictures of `strips`; `study` is what the page's
 script works on: everybody's ranking along the path. The page itself is in page.html, style.css and
 page.js. Ids come from strangers: the template escapes all it is given, the script only ever writes
 text, and the page's policy runs no script but its own.
@@ -20,6 +21,8 @@ from isplitlbi.errors import MissingLibrary
 from isplitlbi.estimators import ScoreEstimator
 from isplitlbi.files import written_whole
 from isplitlbi.output.report import content
+from isplitlbi.output.report.ids import shown_id
+from isplitlbi.output.report.people import cards_of
 from isplitlbi.output.report.study import packed, study_of
 
 __all__ = ["TITLE", "write_report"]
@@ -72,10 +75,11 @@ def render(
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters["id"] = content.shown_id
+    environment.filters["id"] = shown_id
     folder = resources.files("isplitlbi.output.report")
     script, charts = folder.joinpath("page.js").read_text(encoding="utf-8"), get_plotlyjs()
-    told = content.tell(model, progress or (lambda _share, _what: None))
+    cards = cards_of(model)
+    told = content.tell(model, cards, progress or (lambda _share, _what: None))
     return environment.get_template("page.html").render(
         **told,
         title=title,
@@ -83,7 +87,7 @@ def render(
         script_hashes=[_hash(script), _hash(charts)],
         charts=packed(charts.encode("utf-8")),  # a third of its size
         style=folder.joinpath("style.css").read_text(encoding="utf-8"),
-        study=_as_json(study_of(model)),
+        study=_as_json(study_of(model, cards)),
     )
 
 

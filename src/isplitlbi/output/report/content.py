@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import platform
-import unicodedata
 from collections import Counter
 from collections.abc import Callable, Sequence
 from importlib.metadata import version
@@ -16,15 +15,18 @@ from isplitlbi.abnormal import KINDS
 from isplitlbi.data.vocabulary import counted
 from isplitlbi.diagnostics.check import check
 from isplitlbi.estimators import ScoreEstimator
+from isplitlbi.output.report.ids import shown_id
+from isplitlbi.output.report.people import Cards, features_of, people_of
 from isplitlbi.output.tables import effect_table
+from isplitlbi.output.words import NO_TIES, factor
 from isplitlbi.selection import SCORINGS
+from isplitlbi.typing import Indices
 
 if TYPE_CHECKING:
     from markupsafe import Markup
 
-__all__ = ["shown_id", "tell"]
+__all__ = ["tell"]
 
-LONGEST_ID = 80
 NAMED = 3  # items in a sentence
 
 LIBRARIES = ("numpy", "scipy", "numba", "polars", "scikit-learn")
@@ -35,7 +37,9 @@ PAPER = (
 SCORE_NAMES = {"log_loss": "log-loss", "micro_f1": "micro-F1", "macro_f1": "macro-F1"}
 
 
-def tell(model: ScoreEstimator, progress: Callable[[float, str], None]) -> dict[str, Any]:
+def tell(
+    model: ScoreEstimator, cards: Cards, progress: Callable[[float, str], None]
+) -> dict[str, Any]:
     """Return all that the template shows, by the names it uses."""
     progress(0.0, "testing users")
     found = model.test_users(progress=lambda share: progress(0.3 * share, "testing users"))
@@ -59,7 +63,11 @@ def tell(model: ScoreEstimator, progress: Callable[[float, str], None]) -> dict[
             "findings": [(each.severity.name.lower(), each.sentence) for each in health.findings],
         },
         "ladder": ladder,
-        "threshold": model.threshold_,
+        "tie_words": _tie_words(model),
+        "has_ties": model.terms_.has_ties,
+        "has_habits": model.terms_.has_habits,
+        "people": people_of(model, cards),
+        "features": features_of(model),
         "n_users": len(model.users_),
         "n_flagged": len(model.abnormal_users_),
         "fdr": f"{100 * found.fdr:g} %",
@@ -76,38 +84,17 @@ def tell(model: ScoreEstimator, progress: Callable[[float, str], None]) -> dict[
     }
 
 
-def shown_id(label: Any) -> Markup:
-    """Return an id as HTML: its own direction of writing, not invisible, not too long."""
-    from markupsafe import Markup
-
-    text = "".join(
-        ascii(sign)[1:-1] if unicodedata.category(sign) in ("Cc", "Cs") else sign
-        for sign in str(label)
-    )
-    if all(unicodedata.category(sign)[0] in "ZC" for sign in text):
-        text = ascii(text)
-    if len(text) <= LONGEST_ID:
-        return Markup("<bdi>{}</bdi>").format(text)
-    return Markup("<bdi title='{}'>{}…</bdi>").format(text[:1000], text[:LONGEST_ID])
-
-
 def _answer(model: ScoreEstimator, scores: list[dict[str, Any]]) -> list[Markup]:
     """Say what was asked and what came out, in three sentences."""
     from markupsafe import Markup
 
-    votes, tiers = model.votes(), model.ranking().tiers
+    votes = model.votes()
     n_voters = int(np.count_nonzero(votes.votes_per_user))
     asked = Markup(
         f"{counted(n_voters, 'user')} said in {counted(votes.n_votes, 'vote')} which of two "
-        f"items is better, among {votes.n_items:,}; {100 * np.mean(votes.outcome == 0):.1f} % of "
-        "the votes are ties."
+        f"items is better, among {votes.n_items:,}; {_ties_in_words(model)}."
     )
-    if len(tiers) == 1:
-        consensus = Markup("Their consensus is one tier: it cannot tell the items apart.")
-    else:
-        consensus = Markup(
-            "Their consensus ranks the items in {} tiers, with {} on top and {} at the bottom."
-        ).format(len(tiers), _enumerated(tiers[0]), _enumerated(tiers[-1]))
+    consensus = _consensus_in_words(model)
     kinds = Counter(kind for kind in model.abnormality_.kind if kind)
     among = ", ".join(f"{kinds[kind]} {kind}" for kind in KINDS if kinds[kind])
     n_flagged = len(model.abnormal_users_)
@@ -132,6 +119,40 @@ def _answer(model: ScoreEstimator, scores: list[dict[str, Any]]) -> list[Markup]
     return [asked, consensus, Markup("{}; {} ({}).").format(users, verdict, figures)]
 
 
+def _ties_in_words(model: ScoreEstimator) -> str:
+    votes = model.votes()
+    if not model.terms_.has_ties:
+        return "every vote names a winner"
+    return f"{100 * np.mean(votes.outcome == 0):.1f} % of the votes are ties"
+
+
+def _consensus_in_words(model: ScoreEstimator) -> Markup:
+    from markupsafe import Markup
+
+    ranking = model.ranking()
+    tiers = ranking.tiers
+    if ranking.tier is None:
+        sentence = Markup("Their consensus puts {} first and {} last.")
+        return sentence.format(_enumerated(tiers[0]), _enumerated(tiers[-1]))
+    if len(tiers) == 1:
+        return Markup("Their consensus is one tier: it cannot tell the items apart.")
+    sentence = Markup(
+        "Their consensus ranks the items in {} tiers, with {} on top and {} at the bottom."
+    )
+    return sentence.format(len(tiers), _enumerated(tiers[0]), _enumerated(tiers[-1]))
+
+
+def _tie_words(model: ScoreEstimator) -> str:
+    """Say what a tier is, or why there are none."""
+    if model.threshold_ is None:
+        return f"{NO_TIES}, and there are no tiers."
+    habits = ", times the tie factors of both" if model.terms_.has_habits else ""
+    return (
+        "Items of a tier tie with its first: their scores differ by at most the threshold, "
+        f"{model.threshold_:.2f}{habits}."
+    )
+
+
 def _enumerated(items: Sequence[Any]) -> Markup:
     from markupsafe import Markup
 
@@ -151,22 +172,33 @@ def _ladder(model: ScoreEstimator) -> list[dict[str, Any]]:
     low, high = low[order], high[order]
     least = float(low.min())
     per_cent = 100.0 / max(float(high.max()) - least, 1e-9)
+    numbers = np.arange(1, len(ranking) + 1) if ranking.tier is None else ranking.tier
+    opens = np.diff(numbers, prepend=0) != 0
     return [
         {
-            "tier": int(tier),
-            "opens": place == 0 or tier != ranking.tier[place - 1],
+            "number": int(numbers[place]),
+            "opens": bool(opens[place]),
+            "band": _band(ranking.tier, place, bool(opens[place])),
             "item": item,
             "score": score,
+            "habit": factor(ranking.habits[place]),
             "low": low[place],
             "high": high[place],
             "left": (low[place] - least) * per_cent,
             "width": (high[place] - low[place]) * per_cent,
             "dot": (score - least) * per_cent,
         }
-        for place, (tier, item, score) in enumerate(
-            zip(ranking.tier, ranking.items.tolist(), ranking.scores, strict=True)
+        for place, (item, score) in enumerate(
+            zip(ranking.items.tolist(), ranking.scores, strict=True)
         )
     ]
+
+
+def _band(tier: Indices | None, place: int, opens: bool) -> str:
+    """Return what a row looks like: tiers are shaded in turn."""
+    if tier is None:
+        return "plain"
+    return f"{'odd' if tier[place] % 2 else 'even'}{' opens' if opens else ''}"
 
 
 def _effect(model: ScoreEstimator) -> dict[str, Any]:
@@ -214,6 +246,8 @@ def _settings(model: ScoreEstimator) -> list[tuple[str, str]]:
         if name not in (*chosen, *unimportant)
     }
     given["link"] = model.link_.name
+    given["terms"] = _terms(model)
+    given.pop("scales", None)
     if model.path_ is not None:
         along, was_given = model.path_.times, model.get_params().get("times") is not None
         given["times"] = f"{along[0]:.3g} to {along[-1]:.3g}" + (", given" if was_given else "")
@@ -236,3 +270,16 @@ def _chosen(model: ScoreEstimator) -> dict[str, float]:
     if fitted.dynamics is not None and fitted.time is not None:
         chosen |= {"time": fitted.time, "nu": fitted.dynamics.nu, "kappa": fitted.dynamics.kappa}
     return chosen
+
+
+def _terms(model: ScoreEstimator) -> str:
+    """Return in which ways users may differ, and how large each is beside taste."""
+    terms = model.terms_
+    if terms.ties == "bounded":
+        return "paper"
+    sizes = [
+        f"{name} {scale:.3g}"
+        for name, scale in zip(terms.names, terms.scales, strict=True)
+        if scale > 0.0
+    ]
+    return ", ".join([*sizes, *(["tie habits of items"] if terms.has_habits else [])])

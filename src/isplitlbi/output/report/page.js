@@ -65,6 +65,7 @@
 
   const path = await unpackAll(study.path);
   const telling = await unpackAll(study.telling);
+  const words = JSON.parse(await inflated(study.words).text()); // what users are like, sentence by sentence
   const nDetailed = path.start.length - 1;
   const nSlots = path.coordinate.length;
   for (let place = nSlots; place < path.differences.length; place++) path.differences[place] += path.differences[place - nSlots];
@@ -84,10 +85,11 @@
     return own;
   }
 
+  const hasTies = path.ties !== "none";
   const consensusAt = (position) => path.consensus.subarray(position * path.width, (position + 1) * path.width);
   const scoresOf = (own) => own.subarray(0, path.n_items);
 
-  /** All that is a user's own, and which of it has a number of the user's own. */
+  /** All that is a user's own, and which of it has a number of the user's own; scores tell the sharpness. */
   function ownAt(user, position) {
     const own = Float64Array.from(consensusAt(position));
     const compared = new Uint8Array(path.width);
@@ -97,22 +99,34 @@
       own[coordinate] += added[place];
       compared[coordinate] = 1;
     }
+    if (path.reference) for (let item = 0; item < path.n_items; item++) own[item] += own[path.sharpness] * path.reference[item];
     return { own, compared };
   }
 
   function distance(user, position) {
     const added = deviation(user, position);
+    const begin = path.start[user];
+    let slope = 0;
+    if (path.reference) for (let place = 0; place < added.length; place++) if (path.coordinate[begin + place] === path.sharpness) slope = added[place];
     let square = 0;
-    for (let place = 0; place < added.length; place++) if (path.coordinate[path.start[user] + place] < path.n_items) square += added[place] ** 2; // items only
+    for (let place = 0; place < added.length; place++) {
+      const item = path.coordinate[begin + place];
+      if (item < path.n_items) square += (added[place] + (slope ? slope * path.reference[item] : 0)) ** 2; // items only
+    }
     return Math.sqrt(square);
   }
 
-  /** Items from best to worst; a tier starts at its best item and takes in all that tie with it. */
+  /** By which factor an item changes the threshold of its pairs. */
+  const habitOf = (own, item) => (path.habits === null ? 1 : Math.exp(own[path.habits + item]));
+
+  /** Items from best to worst; a tier starts at its best item and ends before the first that does not tie with it. */
   function ranked(own) {
     const order = Array.from(items.keys()).sort((a, b) => own[b] - own[a] || a - b);
-    let [tier, best] = [0, Infinity];
+    if (!hasTies) return { order, tiers: null };
+    const threshold = path.ties === "log" ? Math.exp(own[path.threshold]) : own[path.threshold];
+    let [tier, best] = [0, null];
     const tiers = order.map((item) => {
-      if (best - own[item] > own[path.threshold]) [tier, best] = [tier + 1, own[item]];
+      if (best === null || own[best] - own[item] > threshold * habitOf(own, best) * habitOf(own, item)) [tier, best] = [tier + 1, item];
       return tier;
     });
     return { order, tiers };
@@ -376,8 +390,9 @@
       fact("Distance to the consensus", number(users.distance[user])),
       fact("Abnormal by chance?", sure),
       fact("Quality", qualityWords(users.quality[user], kind)),
-      make("div", { class: "whole" }, make("dt", {}, "Ties"), make("dd", {}, tieWords(users.tie_share[user]))),
+      ...(hasTies && !words.length ? [make("div", { class: "whole" }, make("dt", {}, "Ties"), make("dd", {}, tieWords(users.tie_share[user])))] : []),
     );
+    find("who-words").replaceChildren(...(words[user] ?? []).map((sentence) => make("li", {}, sentence)));
     showOwnRanking();
     const against = tellingVotes(user);
     find("telling-none").hidden = against.length > 0;
@@ -413,6 +428,7 @@
     const { own, compared } = ownAt(state.user, state.position);
     const common = consensusAt(state.position);
     const { order, tiers } = ranked(own);
+    const numbers = tiers ?? order.map((_, rank) => rank + 1);
     const place = new Uint32Array(items.length);
     ranked(common).order.forEach((item, rank) => (place[item] = rank));
     const scores = [...scoresOf(own), ...scoresOf(common)];
@@ -420,8 +436,9 @@
     const at = (score) => (100 * (score - least)) / (most - least || 1);
     body.replaceChildren(
       ...order.map((item, rank) => {
-        const opens = rank === 0 || tiers[rank] !== tiers[rank - 1];
-        const row = make("tr", { class: `${tiers[rank] % 2 ? "odd" : "even"}${opens ? " opens" : ""}${compared[item] ? "" : " absent"}` });
+        const opens = rank === 0 || numbers[rank] !== numbers[rank - 1];
+        const band = tiers === null ? "plain" : `${tiers[rank] % 2 ? "odd" : "even"}${opens ? " opens" : ""}`;
+        const row = make("tr", { class: `${band}${compared[item] ? "" : " absent"}` });
         const [here, there] = [at(own[item]), at(common[item])];
         const [bar, ring, dot] = [make("i"), make("s"), make("b")];
         Object.assign(bar.style, { left: `${Math.min(here, there)}%`, width: `${Math.abs(here - there)}%` });
@@ -430,7 +447,7 @@
         const moved = place[item] - rank;
         const movedCell = moved === 0 ? "–" : make("span", { class: moved > 0 ? "up" : "down" }, `${moved > 0 ? "▲" : "▼"} ${Math.abs(moved)}`);
         row.append(
-          make("td", { class: "tier" }, make("span", opens ? {} : { class: "unseen" }, String(tiers[rank]))),
+          make("td", { class: "tier" }, make("span", opens ? {} : { class: "unseen" }, String(numbers[rank]))),
           make("th", { scope: "row", class: "name" }, idElement(items[item]), compared[item] ? "" : make("span", { class: "unseen" }, " (never compared)")),
           make("td", { class: "track", "aria-hidden": "true" }, make("div", {}, bar, ring, dot)),
           make("td", { class: "number" }, number(own[item])),

@@ -6,13 +6,17 @@ users      in the order of `users_table`: who left the consensus first stands fi
 packed     an array as the base64 of its compressed bytes, little-endian, row after row
 kept       the times of the path at which everybody's deviation is in the file; the script is
            linear between them
-place      where a score or the threshold lies in a consensus; the scores come first, in the order
-           of the items
+place      where a score or a trait lies in a consensus; the scores come first, in the order of the
+           items
+natural    deviations are in the file as they add up, in logits or on the scale of thresholds, not
+           in units of their terms. What a user's sharpness adds to scores, and what the threshold
+           is that its logarithm stands for, the script works out.
 """
 
 from __future__ import annotations
 
 import base64
+import json
 import zlib
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -21,7 +25,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isplitlbi.abnormal import KINDS, find_telling_votes
+from isplitlbi.data.layout import SHARPNESS, THRESHOLD
 from isplitlbi.estimators import ScoreEstimator
+from isplitlbi.output.report.people import Cards
 from isplitlbi.output.tables import users_table
 from isplitlbi.path import spread_out
 from isplitlbi.selection import ESTIMATES, SCORINGS
@@ -44,13 +50,12 @@ def packed(raw: bytes) -> str:
     return base64.b64encode(zlib.compress(raw, 9)).decode("ascii")
 
 
-def study_of(model: ScoreEstimator) -> dict[str, Any]:
-    """Return everything, ready for JSON."""
+def study_of(model: ScoreEstimator, cards: Cards = ()) -> dict[str, Any]:
+    """Return everything, ready for JSON; what users are like as far as there are cards."""
     table = users_table(model)
     places = {user: place for place, user in enumerate(model.users_.tolist())}
     order = np.array([places[user] for user in table["user"]], dtype=np.intp)
-    kinds, found = list(KINDS), model.parameters_
-    own_threshold = model.threshold_ + found.deviation[found.slots.threshold]
+    kinds = list(KINDS)
     return {
         "items": _exact(model.items_.tolist()),
         "kinds": [
@@ -67,11 +72,10 @@ def study_of(model: ScoreEstimator) -> dict[str, Any]:
             # Not rounded: the script compares it with the times of the path.
             "entry_time": table["entry_time"].to_list(),
             "kind": [-1 if kind is None else kinds.index(kind) for kind in table["kind"]],
-            "tie_share": [
-                _rounded(share) for share in _tie_share(model, own_threshold)[order].tolist()
-            ],
+            **_ties(model, order),
         },
-        "consensus_tie_share": _rounded(_tie_share(model, np.array([model.threshold_]))[0]),
+        "consensus_tie_share": _consensus_tie_share(model),
+        "words": packed(json.dumps(_words(model, order, cards)).encode()),
         "path": _path(model, order),
         "telling": _telling(model, order),
         "curves": _curves(model),
@@ -107,7 +111,8 @@ def _path(model: ScoreEstimator, order: NDArray[np.intp]) -> dict[str, Any]:
     n_times = len(along.times)
     n_kept = int(np.clip(MOST_VALUES // max(int(start[-1]), 1), FEWEST_KEPT, n_times))
     kept = spread_out(n_times, n_kept, along.chosen)
-    some = np.stack([along.deviation[time][chosen_slots] for time in kept])
+    units = model.parameters_.units[chosen_slots]
+    some = np.stack([along.deviation[time][chosen_slots] * units for time in kept])
     step = max(STEP, float(np.abs(some).max(initial=0.0)) / 30_000)
     # Differences from one time to the next are small, and compress well. One that does not fit into
     # 16 bits wraps around, and so does the script's sum, which comes out right.
@@ -118,15 +123,34 @@ def _path(model: ScoreEstimator, order: NDArray[np.intp]) -> dict[str, Any]:
         "chosen": along.chosen,
         "width": vector.width,
         "n_items": vector.n_items,
-        "threshold": vector.threshold,
+        **_meaning(model),
         "consensus": _packed(along.consensus, "f8"),
         "start": _packed(start, "u4"),
         "coordinate": _packed(slots.coordinate[chosen_slots], "u4"),
-        "at_chosen": _packed(along.deviation[along.chosen][chosen_slots], "f4"),
+        "at_chosen": _packed(along.deviation[along.chosen][chosen_slots] * units, "f4"),
         "kept": kept.tolist(),
         "step": step,
         "differences": _packed(differences, "i2"),
     }
+
+
+def _meaning(model: ScoreEstimator) -> dict[str, Any]:
+    """Return what the numbers of a consensus are, and what else scores and thresholds need."""
+    terms, vector = model.terms_, model.parameters_.vector
+    reference = terms.reference
+    return {
+        "threshold": vector.threshold,
+        "ties": terms.ties,
+        "habits": vector.own_width if vector.has_habits else None,
+        "sharpness": None if reference is None else vector.place(SHARPNESS),
+        "reference": None if reference is None else _packed(reference, "f8"),
+    }
+
+
+def _words(model: ScoreEstimator, order: NDArray[np.intp], cards: Cards) -> list[list[str]]:
+    """Return what every user is like beside the group, as far as there are cards."""
+    words = {card.user: card.words for card in cards}
+    return [words.get(user, []) for user in model.users_[order].tolist()] if words else []
 
 
 def _telling(model: ScoreEstimator, order: NDArray[np.intp]) -> dict[str, Any]:
@@ -158,6 +182,20 @@ def _curves(model: ScoreEstimator) -> dict[str, Any] | None:
             rounded = [[_rounded(value) for value in part.tolist()] for part in (mean, spread)]
             curves[f"{scoring} {estimate}"] = dict(zip(("mean", "spread"), rounded, strict=True))
     return curves
+
+
+def _ties(model: ScoreEstimator, order: NDArray[np.intp]) -> dict[str, Any]:
+    """Return how readily every user calls a tie; nothing where there is none."""
+    if not model.terms_.has_ties:
+        return {}
+    shares = _tie_share(model, model.parameters_.all_of(THRESHOLD)[order])
+    return {"tie_share": [_rounded(share) for share in shares.tolist()]}
+
+
+def _consensus_tie_share(model: ScoreEstimator) -> float | None:
+    if model.threshold_ is None:
+        return None
+    return float(_rounded(float(_tie_share(model, np.array([model.threshold_]))[0])))
 
 
 def _tie_share(model: ScoreEstimator, threshold: Floats) -> Floats:

@@ -1,0 +1,39 @@
+"""Ids of strangers, so that they can be read and do nothing."""
+
+from __future__ import annotations
+
+import unicodedata
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
+
+__all__ = ["LONGEST_ID", "plain_id", "shown_id"]
+
+LONGEST_ID = 80
+
+
+def plain_id(label: Any, most: int = LONGEST_ID) -> str:
+    """Return an id as text: what is invisible spelled out, and not too long."""
+    text = _spelled(label)
+    return text if len(text) <= most else f"{text[:most]}…"
+
+
+def _spelled(label: Any) -> str:
+    text = "".join(
+        ascii(sign)[1:-1] if unicodedata.category(sign) in ("Cc", "Cs") else sign
+        for sign in str(label)
+    )
+    if all(unicodedata.category(sign)[0] in "ZC" for sign in text):
+        text = ascii(text)
+    return text
+
+
+def shown_id(label: Any) -> Markup:
+    """Return an id as an element: its direction stays its own, and a long one has a title."""
+    from markupsafe import Markup
+
+    text = _spelled(label)
+    if len(text) <= LONGEST_ID:
+        return Markup("<bdi>{}</bdi>").format(text)
+    return Markup("<bdi title='{}'>{}…</bdi>").format(text[:1000], text[:LONGEST_ID])

@@ -1,0 +1,201 @@
+"""A fitted model on a terminal: what a fit came to, rankings, and what one user is like."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from isplitlbi.output.terminal import printable
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from rich.console import Console
+
+    from isplitlbi.estimators.base import ScoreEstimator
+    from isplitlbi.estimators.isplitlbi import ISplitLBI
+    from isplitlbi.model.ranking import Ranking
+
+__all__ = ["print_card", "print_differences", "print_fit", "print_ranking", "print_tiers"]
+
+LONGEST_BAR = 30
+MOST_WITHOUT_TIERS = 10  # items of a ranking without tiers that a summary shows
+
+
+def print_fit(console: Console, model: ISplitLBI, folder: Path, seconds: float) -> None:
+    """Print what a fit came to, and where to go on."""
+    from isplitlbi.output.words import chosen_in_words
+
+    console.print(f"Fitted in {seconds:.1f} s: {model.summary_}.", markup=False)
+    console.print(
+        f"Stopped at t = {model.time_:.3g} of the path ({chosen_in_words(model)}); "
+        f"{len(model.left_consensus_)} of {len(model.users_)} users have left the consensus at "
+        f"that time, and {len(model.abnormal_users_)} are abnormal beyond chance.\n"
+    )
+    print_differences(console, model)
+    print_tiers(console, model, most=6)
+    console.print(f"Written to {folder}. Go on with:", markup=False)
+    for command in (f"rank {folder}", f"abnormal {folder}", f"report {folder} -o report.html"):
+        console.print(f"  isplitlbi {command}", markup=False)
+
+
+def print_differences(console: Console, model: ScoreEstimator) -> None:
+    """Print in what people differ, and what else everybody has in common."""
+    from isplitlbi.output.words import NO_TIES, side_in_words, spread_in_words
+
+    if model.spreads_:
+        _print_spreads(console, model.spreads_, spread_in_words(model.spreads_))
+    said = [side_in_words(model.side_)] if "side" in model.terms_.names else []
+    if model.threshold_ is None:
+        said.append(NO_TIES)
+    for sentence in said:
+        console.print(f"{sentence[0].upper()}{sentence[1:]}.")
+    _print_features(console, model)
+    if model.spreads_ or said:
+        console.print()
+
+
+def _print_spreads(console: Console, spreads: dict[str, float], sentence: str) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    from isplitlbi.output.words import name_of_term, sorted_spreads
+
+    console.print(f"{sentence[0].upper()}{sentence[1:]} (standard deviations, in logits):")
+    table = Table.grid(padding=(0, 2, 0, 0))
+    table.add_column(overflow="fold", max_width=38)
+    table.add_column(justify="right")
+    table.add_column()
+    most = max(spreads.values()) or 1.0
+    for name, spread in sorted_spreads(spreads).items():
+        bar = "█" * round(LONGEST_BAR * spread / most) or "▏"
+        table.add_row(Text(f"  {printable(name_of_term(name))}"), f"{spread:.2f}", bar)
+    console.print(table)
+
+
+def _print_features(console: Console, model: ScoreEstimator) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    if model.summary_.units is None or not model.has_votes():
+        return
+    effects = model.features()
+    if not effects:
+        return
+    table = Table(box=None, pad_edge=False)
+    table.add_column("feature", overflow="fold")
+    for name in ("logits", "95 % interval", "one unit is", "logits for 1"):
+        table.add_column(name, justify="right")
+    for each in effects:
+        interval = f"{each.low:.2f} to {each.high:.2f}"
+        figures = (f"{each.effect:+.2f}", interval, f"{each.unit:.4g}", f"{each.per_unit:+.2g}")
+        table.add_row(Text(printable(each.name)), *figures)
+    console.print("\nWhat one unit more on the left counts for, in logits:")
+    console.print(table)
+
+
+# --- rankings ------------------------------------------------------------------------------
+
+
+def print_tiers(
+    console: Console, model: ScoreEstimator, user: Any = None, most: int | None = None
+) -> None:
+    """Print a ranking in short, at most so many tiers of it; without ties, item by item."""
+    from rich.table import Table
+    from rich.text import Text
+
+    ranking = model.ranking(user)
+    if ranking.tier is None:
+        print_ranking(console, model, user, MOST_WITHOUT_TIERS if most else None)
+        return
+    console.print(_title(ranking, user))
+    table = Table(box=None, pad_edge=False)
+    table.add_column("tier", justify="right")
+    table.add_column("items (score)", overflow="fold")
+    by_tier: dict[int, list[str]] = {}
+    for tier, item, score, seen in zip(
+        ranking.tier, ranking.items, ranking.scores, ranking.compared, strict=True
+    ):
+        star = "" if seen else "*"
+        by_tier.setdefault(int(tier), []).append(f"{printable(str(item))}{star} ({score:.2f})")
+    for tier, members in list(by_tier.items())[:most]:
+        table.add_row(str(tier), Text(", ".join(members)))
+    console.print(table)
+    if most is not None and len(by_tier) > most:
+        console.print(f"... and {len(by_tier) - most} more tiers.")
+    _print_below(console, model, ranking)
+
+
+def print_ranking(
+    console: Console, model: ScoreEstimator, user: Any = None, most: int | None = None
+) -> None:
+    """Print a ranking item by item: the tier at its first, the score, and the tie habit."""
+    from rich.table import Table
+    from rich.text import Text
+
+    from isplitlbi.output.words import factor
+
+    ranking, has_habits = model.ranking(user), model.terms_.has_habits
+    console.print(_title(ranking, user))
+    table = Table(box=None, pad_edge=False)
+    table.add_column("rank" if ranking.tier is None else "tier", justify="right")
+    table.add_column("item", overflow="fold")
+    table.add_column("score", justify="right")
+    if has_habits:
+        table.add_column("ties", justify="right")
+    for place, item in enumerate(ranking.items[:most]):
+        star = "" if ranking.compared[place] else "*"
+        number = str(place + 1)
+        if ranking.tier is not None:
+            opens = place == 0 or ranking.tier[place] != ranking.tier[place - 1]
+            number = str(ranking.tier[place]) if opens else ""
+        habit = [factor(ranking.habits[place])] if has_habits else []
+        name = Text(f"{printable(str(item))}{star}")
+        table.add_row(number, name, f"{ranking.scores[place]:.2f}", *habit)
+    console.print(table)
+    if most is not None and len(ranking) > most:
+        console.print(f"... and {len(ranking) - most} more items.")
+    _print_below(console, model, ranking)
+
+
+def _title(ranking: Ranking, user: Any) -> Any:
+    from rich.text import Text
+
+    whose = "Consensus" if user is None else f"{printable(str(user))}'s own ranking"
+    title = whose if ranking.tier is None else f"{whose}, in tiers"
+    return Text(title, style="italic")
+
+
+def _print_below(console: Console, model: ScoreEstimator, ranking: Ranking) -> None:
+    """Print what the signs in a ranking mean."""
+    from isplitlbi.output.words import threshold_in_words
+
+    if not ranking.compared.all():
+        console.print("* never compared by this user: placed by the consensus.")
+    if ranking.threshold is not None:
+        console.print(threshold_in_words(ranking.threshold, model.terms_.has_habits))
+    if model.summary_.units is not None:
+        console.print(f"Both sides alike in {', '.join(model.summary_.units.names)}.", markup=False)
+    console.print()
+
+
+# --- one user ------------------------------------------------------------------------------
+
+
+def print_card(console: Console, model: ScoreEstimator, user: Any) -> None:
+    """Print what one user is like, beside the group."""
+    from rich.table import Table
+    from rich.text import Text
+
+    from isplitlbi.data.vocabulary import counted
+
+    if model.terms_.ties == "bounded":
+        return  # all that the paper's model knows of a user is the ranking itself
+    if not model.has_votes():
+        return  # a card needs them, and a ranking must not wait for files to be read
+    card = model.user_card(user)
+    console.print(f"{printable(str(user))}, {counted(card.n_votes, 'vote')}:", markup=False)
+    table = Table.grid(padding=(0, 1, 0, 0))
+    for sentence in card.words:
+        table.add_row("-", Text(printable(sentence)))
+    console.print(table)
+    console.print()

@@ -1,0 +1,120 @@
+"""What a model found, in words: the same sentences for the terminal and for the report."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from isplitlbi.data.layout import SHARPNESS, TASTE, THRESHOLD
+from isplitlbi.model.terms import Side
+
+if TYPE_CHECKING:
+    from isplitlbi.estimators import ScoreEstimator
+
+__all__ = [
+    "NO_TIES",
+    "chosen_in_words",
+    "factor",
+    "name_of_term",
+    "side_in_words",
+    "sorted_spreads",
+    "spread_in_words",
+    "threshold_in_words",
+]
+
+# A margin that differs by less than this (in logits) makes no difference that anybody would see.
+LITTLE = 0.05
+AS_MUCH = 0.8  # of the largest: what is said in the same breath
+
+NO_TIES = "Nobody ever declared a tie: there is no tie threshold"
+
+_NAMES = {
+    TASTE: "taste",
+    SHARPNESS: "sharpness",
+    Side.name: "the side they lean to",
+    THRESHOLD: "readiness to call a tie",
+}
+
+
+def name_of_term(name: str) -> str:
+    """Return what a term is called among people; features are called by their own names.
+
+    >>> name_of_term("threshold"), name_of_term("length")
+    ('readiness to call a tie', 'what length counts for')
+    """
+    return _NAMES.get(name, f"what {name} counts for")
+
+
+def sorted_spreads(spreads: Mapping[str, float]) -> dict[str, float]:
+    """Return how much people differ in each term, the most first."""
+    return dict(sorted(spreads.items(), key=lambda each: -each[1]))
+
+
+def spread_in_words(spreads: Mapping[str, float]) -> str:
+    """Say in what people differ most.
+
+    >>> spread_in_words({"taste": 0.3, "sharpness": 1.1})
+    'people here differ mostly in sharpness'
+    >>> spread_in_words({"taste": 1.0, "sharpness": 1.1, "side": 0.1})
+    'people here differ mostly in sharpness and taste'
+    >>> spread_in_words({"taste": 0.01})
+    'people here hardly differ'
+    """
+    ordered = sorted_spreads(spreads)
+    most = max(ordered.values(), default=0.0)
+    if most < LITTLE:
+        return "people here hardly differ"
+    first = [name_of_term(name) for name, spread in ordered.items() if spread >= AS_MUCH * most]
+    if len(first) == len(ordered) > 2:
+        return "people here differ in everything about as much"
+    return f"people here differ mostly in {_joined(first)}"
+
+
+def side_in_words(side: float) -> str:
+    """Say which side is favoured by everybody.
+
+    >>> side_in_words(0.123)
+    'the left side is favoured by 0.12 logits'
+    >>> side_in_words(-0.004)
+    'neither side is favoured'
+    """
+    if abs(side) < 0.005:
+        return "neither side is favoured"
+    return f"the {'left' if side > 0 else 'right'} side is favoured by {abs(side):.2f} logits"
+
+
+def factor(value: float) -> str:
+    """Return a factor as it is read.
+
+    >>> factor(1.349), factor(0.72), factor(0.042)
+    ('x1.3', 'x0.7', 'x0.04')
+    """
+    return f"x{value:.1f}" if value >= 0.095 else f"x{value:.2f}"
+
+
+def threshold_in_words(threshold: float | None, has_habits: bool) -> str:
+    """Say when two items tie.
+
+    >>> threshold_in_words(0.567, False)
+    'Two items tie when their scores differ by at most 0.57.'
+    """
+    if threshold is None:
+        return f"{NO_TIES}, and no tiers."
+    habits = ", times the tie factors of both" if has_habits else ""
+    return f"Two items tie when their scores differ by at most {threshold:.2f}{habits}."
+
+
+def chosen_in_words(model: ScoreEstimator) -> str:
+    """Say which nu and kappa a fit has used, and where they come from."""
+    settings = model.get_params()
+    given = [name for name in ("nu", "kappa") if settings.get(name) is not None]
+    figures = f"nu {model.nu_:.3g}, kappa {model.kappa_:g}"
+    if len(given) == 2 or model.terms_.ties == "bounded":
+        return figures
+    return f"{figures}, chosen from the votes" if not given else f"{figures}; {given[0]} was given"
+
+
+def _joined(names: list[str]) -> str:
+    if len(names) == 1:
+        return names[0]
+    return f"{', '.join(names[:-1])} and {names[-1]}"
