@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from itertools import product
 from pathlib import Path
@@ -13,6 +14,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from isplitlbi.abnormal import check_fdr
 from isplitlbi.data.layout import TASTE
+from isplitlbi.data.comparisons import Comparisons
+from isplitlbi.data.readers import Parts
 from isplitlbi.data.summary import Summary
 from isplitlbi.errors import InvalidSetting, InvalidVotes
 from isplitlbi.estimators.base import ScoreEstimator
@@ -40,6 +43,10 @@ Sides = Literal["known", "unknown"]
 
 # Where nothing else is said, and nothing is chosen from the votes.
 NU, KAPPA = 0.3, 30.0
+
+FEWEST_WINNERS = 20  # on one side and none on the other: by chance once in a million studies
+
+log = logging.getLogger("isplitlbi")
 
 SOLVERS: dict[str, type[Scheme]] = {"implicit": Implicit, "explicit": Explicit}
 
@@ -228,7 +235,7 @@ class ISplitLBI(ScoreEstimator):
             votes, client, n_threads=threads_of(self.n_jobs), backend=self.backend,
             checkpoints=folder,
         )  # fmt: skip
-        settings = self._fit_settings(runtime.summary, folds)
+        settings = self._fit_settings(runtime.summary, folds, _is_winner_first(votes))
         reporter, share = Reporter(progress), SHARE_OF_FITTING if self.with_tests else 1.0
         of_fit, of_tests = reporter.part(share), reporter.part(1.0 - share, "testing users")
         fitted = fit(
@@ -249,8 +256,17 @@ class ISplitLBI(ScoreEstimator):
         self._test_on(runtime, self.fdr, tell)
         tell(1.0)
 
-    def _terms(self, votes: Summary) -> Terms:
-        """Return the terms that these votes call for."""
+    def _terms(self, votes: Summary, winner_first: bool) -> Terms:
+        """Return the terms that these votes call for.
+
+        Where the winner is always on the same side, somebody has put it there: a side would then
+        explain all votes, and the items none.
+        """
+        if winner_first and self.sides == "known":
+            log.warning(
+                "every winner is on the same side, so that sides mean nothing here: no side is "
+                "fitted."
+            )
         if self.ties == "none" and votes.n_ties:
             raise InvalidVotes(
                 f"ties is 'none', but {votes.n_ties:,} votes are ties. Leave these out, or allow "
@@ -260,7 +276,7 @@ class ISplitLBI(ScoreEstimator):
             self.terms,
             features=() if votes.units is None else votes.units.names,
             has_ties=self.ties == "allowed" or votes.n_ties > 0,
-            has_sides=self.sides == "known",
+            has_sides=self.sides == "known" and not winner_first,
         )
 
     def _check_settings(self) -> None:
@@ -285,13 +301,15 @@ class ISplitLBI(ScoreEstimator):
                     f"the scale of {name} is {scale}; it must be from 0 on, finite."
                 )
 
-    def _fit_settings(self, votes: Summary, folds: ArrayLike | None) -> FitSettings:
+    def _fit_settings(
+        self, votes: Summary, folds: ArrayLike | None, winner_first: bool
+    ) -> FitSettings:
         """Return everything that decides the fit; refuse what cannot be."""
         nus, kappas = (np.atleast_1d(() if x is None else x) for x in (self.nu, self.kappa))
         for given, values in ((self.nu, nus), (self.kappa, kappas)):
             if given is not None and values.size == 0:
                 raise InvalidSetting("nu and kappa need at least one value each.")
-        terms = self._terms(votes)
+        terms = self._terms(votes, winner_first)
         self._check_scales(terms)
         sizing = None
         if terms.ties != "bounded":
@@ -315,6 +333,14 @@ class ISplitLBI(ScoreEstimator):
             seed=self.random_state,
             snapshots=None if self.snapshots is None else Path(self.snapshots),
         )
+
+
+def _is_winner_first(votes: Comparisons | Parts) -> bool:
+    """Say whether all winners are on one side, of so many votes that it cannot be chance."""
+    if isinstance(votes, Parts):
+        return False  # nobody has looked at all of them
+    n_left, n_right = np.count_nonzero(votes.outcome > 0), np.count_nonzero(votes.outcome < 0)
+    return min(n_left, n_right) == 0 and max(n_left, n_right) >= FEWEST_WINNERS
 
 
 def scheme_named(solver: str | Scheme) -> Scheme:

@@ -202,7 +202,8 @@ def score(link, problem, consensus, deviation, deviates, by_threshold, confusion
             left, tie = chunk[k + index(2) * CHUNK], chunk[k + index(3) * CHUNK]
             right = chunk[k + index(4) * CHUNK]
             if by_threshold:
-                predicted = int(margin > threshold) - int(margin < -threshold)
+                within = link.tie_within(threshold)
+                predicted = int(margin > within) - int(margin < -within)
             else:
                 predicted = int(left > tie and left > right) - int(right > tie and right > left)
             left_wins, ties = edges.first_wins[edge], edges.ties[edge]

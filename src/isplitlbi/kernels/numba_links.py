@@ -157,6 +157,7 @@ FORMULAS = (
     "vote_terms",
     "log_scale_terms",
     "forced_terms",
+    "tie_within",
 )
 
 
@@ -177,10 +178,26 @@ def _forced_outcomes(self, margin, level):
     return self.win(margin)[0], NEVER, self.win(-margin)[0]
 
 
+def _log_tie_within(self, level):
+    return threshold_of(level)
+
+
+def _forced_tie_within(self, level):
+    return 0.0
+
+
 # What stands for the formulas of a link on another scale (see `model.answering`).
 ON_SCALE: dict[type[Any], dict[str, Any]] = {
-    LogThreshold: {"vote_terms": _log_vote_terms, "outcomes": _log_outcomes},
-    ForcedChoice: {"vote_terms": _forced_vote_terms, "outcomes": _forced_outcomes},
+    LogThreshold: {
+        "vote_terms": _log_vote_terms,
+        "outcomes": _log_outcomes,
+        "tie_within": _log_tie_within,
+    },
+    ForcedChoice: {
+        "vote_terms": _forced_vote_terms,
+        "outcomes": _forced_outcomes,
+        "tie_within": _forced_tie_within,
+    },
 }
 
 

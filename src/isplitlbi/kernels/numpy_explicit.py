@@ -195,7 +195,7 @@ def score(
     margin, threshold = margins(problem, consensus, own)
     log_probabilities = np.stack(np.broadcast_arrays(*link.outcomes(margin, threshold)), axis=-1)
     predicted = (
-        metrics.decide(margin, threshold)
+        metrics.decide(margin, link.tie_within(threshold))
         if by_threshold
         else metrics.most_probable(log_probabilities)
     )

@@ -30,6 +30,9 @@ class Answering(Protocol):
     def outcomes(self, margin: Real, level: Real) -> tuple[Real, Real, Real]:
         """Return the log-probabilities of first wins, tie, second wins."""
 
+    def tie_within(self, level: Real) -> Real:
+        """Return within which margin the threshold says a tie."""
+
 
 @dataclass(frozen=True)
 class LogThreshold:
@@ -46,6 +49,10 @@ class LogThreshold:
     def outcomes(self, margin: Real, level: Real) -> tuple[Real, Real, Real]:
         """Return the log-probabilities of first wins, tie, second wins."""
         return self.link.outcomes(margin, threshold_of(level))
+
+    def tie_within(self, level: Real) -> Real:
+        """Return the threshold."""
+        return threshold_of(level)
 
 
 @dataclass(frozen=True)
@@ -65,6 +72,10 @@ class ForcedChoice:
     def outcomes(self, margin: Real, level: Real) -> tuple[Real, Real, Real]:
         """Return the log-probabilities of first wins, tie, second wins."""
         return self.link.win(margin)[0], NEVER + 0.0 * level, self.link.win(-margin)[0]
+
+    def tie_within(self, level: Real) -> Real:
+        """Return nothing: there are no ties."""
+        return 0.0 * level
 
 
 def log_probabilities(

@@ -176,6 +176,10 @@ class Link(ABC):
         first, second = self.win(margin - threshold)[0], self.win(-margin - threshold)[0]
         return first, self.tie(margin, threshold)[0], second
 
+    def tie_within(self, level: Real) -> Real:
+        """Return within which margin the threshold says a tie: here the level is the threshold."""
+        return level
+
     def log_probabilities(self, margin: Real, threshold: Real) -> Floats:
         """Return the three log-probabilities along a new last axis.
 

@@ -116,7 +116,7 @@ def estimate_sizes(
     variances, sample = np.array(first), _sample(votes, terms, runtime, seed)
     for number in range(N_ROUNDS):
         variances = given.correct(names, variances)
-        nu = given.nu or max(float(variances[0]), SMALLEST)
+        nu = given.nu or max(float(variances[0] or variances.max()), SMALLEST)
         terms = _with_variances(terms, variances, nu)
         guess = guess and _rescaled(guess, terms)
         fitted = fit_before_entries(votes, link, Dynamics(nu), runtime, ROUGH, terms, guess)
