@@ -165,7 +165,10 @@ def _tiers(consensus: Consensus, order: Places) -> Places:
     """Return the tiers of all items, in some order."""
     n_items = len(order)
     everything = np.ones(n_items, dtype=np.bool_)
-    ranking = Ranking.of(np.arange(n_items), consensus.scores, consensus.threshold, everything)
+    ranking = Ranking.of(
+        np.arange(n_items), consensus.scores, consensus.threshold, everything, consensus.habits
+    )
     tiers = np.empty(n_items, dtype=np.int64)
-    tiers[ranking.items.astype(np.int64)] = ranking.tier
+    if ranking.tier is not None:
+        tiers[ranking.items.astype(np.int64)] = ranking.tier
     return tiers[order]

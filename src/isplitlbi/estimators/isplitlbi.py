@@ -13,8 +13,8 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from isplitlbi.abnormal import check_fdr
-from isplitlbi.data.layout import TASTE
 from isplitlbi.data.comparisons import Comparisons
+from isplitlbi.data.layout import TASTE
 from isplitlbi.data.readers import Parts
 from isplitlbi.data.summary import Summary
 from isplitlbi.errors import InvalidSetting, InvalidVotes
@@ -340,7 +340,7 @@ def _is_winner_first(votes: Comparisons | Parts) -> bool:
     if isinstance(votes, Parts):
         return False  # nobody has looked at all of them
     n_left, n_right = np.count_nonzero(votes.outcome > 0), np.count_nonzero(votes.outcome < 0)
-    return min(n_left, n_right) == 0 and max(n_left, n_right) >= FEWEST_WINNERS
+    return bool(min(n_left, n_right) == 0 and max(n_left, n_right) >= FEWEST_WINNERS)
 
 
 def scheme_named(solver: str | Scheme) -> Scheme:

@@ -85,7 +85,7 @@ def _stamp() -> str:
     digest = sha256()
     modules = (links, answering)
     for file in (
-        *(Path(each.__file__) for each in modules),
+        *(Path(str(each.__file__)) for each in modules),
         *sorted(Path(__file__).parent.glob("*.py")),
     ):
         digest.update(file.read_bytes())

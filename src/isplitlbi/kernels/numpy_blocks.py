@@ -103,7 +103,8 @@ class Block:
         """Return what their sharpness adds to the items of users."""
         if len(problem.reference) == 0:
             return np.zeros(self.n_slots)
-        return self.of_reference(problem) * np.repeat(own[self.sharpness], self.sizes)
+        added = self.of_reference(problem) * np.repeat(own[self.sharpness], self.sizes)
+        return np.asarray(added)
 
     def of_reference(self, problem: Problem) -> Floats:
         """Return what sharpness multiplies in every slot: nothing but in those of items."""
