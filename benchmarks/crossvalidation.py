@@ -30,10 +30,11 @@ def main() -> int:
     parser.add_argument("--runs", type=int, default=7, help="rounds of which medians are taken")
     parser.add_argument("--data", nargs="*", default=["synthetic", *NAMES])
     asked = parser.parse_args()
-    model = ISplitLBI(with_tests=False)  # of users: abnormal.py measures these
-    dynamics = Dynamics(model.nu, model.kappa)
+    # Of users: abnormal.py measures these. What other terms cost: terms.py.
+    model = ISplitLBI(terms="paper", with_tests=False)
+    dynamics = Dynamics()
 
-    print(f"nu = {model.nu:g}, kappa = {model.kappa:g}; {available_threads()} threads")
+    print(f"nu = {dynamics.nu:g}, kappa = {dynamics.kappa:g}; {available_threads()} threads")
     print(f"{'data':<15}{'votes':>9}{'users':>7}{'items':>7}{'path s':>9}{'fit s':>9}{'paths':>7}")
     ratios, seconds = {}, {}
     for name in asked.data:

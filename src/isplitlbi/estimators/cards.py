@@ -29,6 +29,10 @@ __all__ = [
     "user_cards",
 ]
 
+# An interval of a slope that is longer, or one of a factor whose ends are further apart, says little.
+UNCLEAR, UNCLEAR_TIMES = 2.0, 6.0
+
+
 NORMAL = 1.959964  # the quantile of a normal distribution that 95 % intervals reach to
 # Intervals are wider by this: how large terms are is itself an estimate, and what users have of
 # them is not quite normal. Measured on simulated users of known truth, for users and habits, and
@@ -331,6 +335,8 @@ def _of_slope(slope: Measured) -> str:
     if slope.high < 0.0:
         return "Votes against the order of the group"
     if not slope.excludes(1.0):
+        if slope.high - slope.low > UNCLEAR:
+            return "Too few votes to say how sharply items are told apart"
         return "Tells items apart about as sharply as the group"
     if slope.low > 1.0:
         return "Tells items apart more sharply than the group"
@@ -348,5 +354,7 @@ def _of_side(side: Measured, common_side: float) -> str:
 
 def _of_ties(factor: Measured) -> str:
     if not factor.excludes(1.0):
+        if factor.high > UNCLEAR_TIMES * factor.low:
+            return "Too few votes to say how readily ties are declared"
         return "Declares ties about as readily as the group"
     return f"Declares ties {'more' if factor.value > 1.0 else 'less'} readily than the group"
