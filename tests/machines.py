@@ -52,15 +52,14 @@ def even_bounds(votes, n_machines):
     return np.linspace(0, votes.n_users, n_machines + 1).astype(int).tolist()
 
 
-def on_machines(votes, bounds, work, n_threads=1, memories=None):
+def on_machines(votes, bounds, work, n_threads=1):
     """Call ``work(shard, runtime)`` of all shards side by side; return the results in order."""
-    memories = memories or [None] * (len(bounds) - 1)
     shards, meeting = shards_of(votes, bounds), Meeting(len(bounds) - 1)
     whole = Whole(len(shards), votes.n_users, len(votes), n_threads, None)
 
     def run(number):
         exchange = meeting.of(number)
-        runtime = ShardRuntime(number, bounds[number], whole, exchange, memories[number])
+        runtime = ShardRuntime(number, bounds[number], whole, exchange)
         try:
             return work(shards[number], runtime)
         except BaseException:
@@ -85,13 +84,11 @@ class Threads:
     def __init__(self, votes, n_machines):
         self.votes, self.bounds = votes, even_bounds(votes, n_machines)
         self.summary = Summary.of(votes)
-        self.memories = [{} for _ in self.bounds[1:]]
 
     def run(self, job, reporter):
         parts = on_machines(
-            self.votes, self.bounds, lambda *here: job.run(*here, Reporter(reporter.reach)),
-            memories=self.memories,
-        )  # fmt: skip
+            self.votes, self.bounds, lambda *here: job.run(*here, Reporter(reporter.reach))
+        )
         return job.join(parts)
 
     def side_by_side(self, jobs, reporter):

@@ -121,7 +121,9 @@ def test_the_folder_holds_what_it_says(folder, model):
     assert described["chosen"] == chosen
     assert described["estimator"] == "ISplitLBI"
     assert len(described["fingerprint"]) == 64
-    assert pl.read_csv(folder / "consensus.csv").columns == ["tier", "item", "score"]
+    assert pl.read_csv(folder / "consensus.csv").columns == [
+        "tier", "item", "score", "tie_factor",
+    ]  # fmt: skip
     users = pl.read_csv(folder / "users.csv")
     assert users.columns == users_table(model).columns
     assert users["votes"].sum() == len(VOTES)

@@ -29,7 +29,8 @@ __all__ = [
     "user_cards",
 ]
 
-# An interval of a slope that is longer, or one of a factor whose ends are further apart, says little.
+# An interval of a slope that is longer, or one of a factor whose ends are further apart, tells
+# little.
 UNCLEAR, UNCLEAR_TIMES = 2.0, 6.0
 
 

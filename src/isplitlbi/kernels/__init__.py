@@ -70,6 +70,7 @@ class Problem(NamedTuple):
     bounded: float  # 1 where thresholds have a bound, else 0
     has_ties: Mask  # (n_users,) which users declared a tie, where thresholds have a bound
     delta: float  # smallest threshold
+    n_users: int  # of all machines
 
     @classmethod
     def of(cls, layout: Layout, delta: float, terms: Terms = PAPER) -> Self:
@@ -86,7 +87,7 @@ class Problem(NamedTuple):
         delta = delta if bounded else -np.inf
         return cls(
             layout.slots, layout.edges, scales, reference, toward, precision, common,
-            float(bounded), has_ties, delta,
+            float(bounded), has_ties, delta, layout.n_users,
         )  # fmt: skip
 
 

@@ -44,6 +44,9 @@ CLOSE_CONSENSUS = 8.0
 # Both where no threshold has a bound: there a prior holds the consensus.
 ACCURACY_WITHOUT_BOUND, CLOSE_WITHOUT_BOUND = 6e-2, 4.0
 ERROR_FLOOR = 1e-2  # added to the size of what an error is relative to
+# Without a bound, deviations may be tiny beside the consensus that they are added to: this share of
+# it counts as a deviation when errors are told.
+SHARE_OF_CONSENSUS = 0.1
 
 
 def minimise(
@@ -129,13 +132,7 @@ def newton_direction(
     gradient, diagonal = sums
     residual, of_users = -gradient, np.empty(width)
     solution, direction, product = np.zeros(width), np.zeros(width), np.zeros(width)
-    free = np.zeros(width)  # 1 for what may move
-    if anchor.moves:
-        free[:] = work.common
-        downhill = residual[at] / diagonal[at]
-        if not is_free(consensus[at], downhill, work.delta):
-            free[at] = 0.0
-            solution[at] = downhill
+    free = free_to_move(work, anchor, consensus, sums, solution)
     to_sharpness = np.empty(width)
     reach = eliminate_users(work, users, own, system, of_users, to_sharpness)
     schur = (diagonal - of_users) * free + (1.0 - free)
@@ -169,6 +166,20 @@ def newton_direction(
         slope += length * size
         solution += length * direction
         n_steps += 1
+
+
+def free_to_move(
+    work: Any, anchor: Anchor, consensus: Floats, sums: Sums, solution: Floats
+) -> Floats:
+    """Return 1 for what of the consensus may move; a threshold at its bound goes its own way."""
+    at, free = work.slots.common_threshold, np.zeros(len(consensus))
+    if anchor.moves:
+        free[:] = work.common
+        downhill = -sums[0][at] / sums[1][at]
+        if not is_free(consensus[at], downhill, work.delta):
+            free[at] = 0.0
+            solution[at] = downhill
+    return free
 
 
 def curvature_of_habits(work: Any, anchor: Anchor, diagonal: Floats) -> Floats:
@@ -239,9 +250,13 @@ def relative(
 ) -> float:
     """Return how far two points are apart, relative to the second; the consensus has a weight."""
     off, size = squares(work, everybody(work), own, other_own)
-    of_users = math.sqrt(off) / (math.sqrt(size) + ERROR_FLOOR)
-    off, size = np.sum((consensus - other_consensus) ** 2), np.sum(other_consensus**2)
-    return max(of_users, weight * math.sqrt(off) / (math.sqrt(size) + ERROR_FLOOR))
+    common_off = math.sqrt(np.sum((consensus - other_consensus) ** 2))
+    common_size = math.sqrt(np.sum(other_consensus**2))
+    floor = ERROR_FLOOR
+    if work.bounded == 0.0:
+        floor += SHARE_OF_CONSENSUS * common_size * math.sqrt(work.n_users)
+    of_users = math.sqrt(off) / (math.sqrt(size) + floor)
+    return max(of_users, weight * common_off / (common_size + ERROR_FLOOR))
 
 
 def everybody(work: Any) -> Users:
@@ -255,6 +270,7 @@ METHOD = (
     everybody,
     evaluate,
     relative,
+    free_to_move,
     curvature_of_habits,
     solve_consensus,
     newton_direction,

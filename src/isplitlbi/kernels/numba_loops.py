@@ -27,28 +27,6 @@ from isplitlbi.kernels.numba_votes import (
     room_for,
 )
 
-__all__ = [
-    "assemble",
-    "conjugate_update",
-    "curvature_product",
-    "eliminate_users",
-    "explicit_step",
-    "extrapolate",
-    "finish_step",
-    "is_free",
-    "lean",
-    "loss_and_gradient",
-    "minimise",
-    "move_users",
-    "project_thresholds",
-    "relative",
-    "score",
-    "shrink_groups",
-    "squares",
-    "threshold_curvature",
-]
-
-
 # --- the implicit scheme ---------------------------------------------------------------------
 
 
@@ -220,11 +198,11 @@ def eliminate_users(problem, users, own, system, eliminated, along):
 
 
 @inlined
-def next_direction(
-    problem, first_slot, at, system, preconditioned, direction, momentum, total, bent
-):
+def next_direction(problem, user, system, preconditioned, direction, momentum, room):
     """Take one user's next conjugate direction; fill its sum with that of the consensus."""
-    slots, scales = problem.slots, problem.scales
+    slots, scales, total, bent = problem.slots, problem.scales, room.total, room.bent
+    first_slot = index(slots.start[user])
+    at = index(slots.threshold[user]) - first_slot
     n_traits, followed, of_sharpness = index(len(scales) - 2), 0.0, 0.0
     has_sharpness, sharpness = len(problem.reference) > 0, first_slot + at - n_traits
     if has_sharpness:
@@ -268,9 +246,7 @@ def curvature_product(problem, users, anchor, system, preconditioned, direction,
     for user in range(begin, end):
         first_slot, last = index(slots.start[user]), index(slots.threshold[user])
         at = last - first_slot
-        next_direction(
-            problem, first_slot, at, system, preconditioned, direction, momentum, total, bent
-        )
+        next_direction(problem, user, system, preconditioned, direction, momentum, room)
         if n_columns == 0 and slots.first_habit == 0:
             product_of_votes(edges, user, first_slot, at, system.curvature, total, bent)
         else:

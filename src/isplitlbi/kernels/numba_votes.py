@@ -66,104 +66,138 @@ def room_for(most, n_edges):
 
 
 @inlined
+def clear_room(problem, consensus, first_slot, at, room):
+    """Make room for what one user's votes add up to."""
+    habit = index(problem.slots.first_habit)
+    n_items = at - index(len(problem.scales) - 2)
+    for k in range(at + ONE):
+        room.slope[k] = 0.0
+        room.bent[k] = 0.0
+    if len(problem.reference) > 0:
+        for k in range(n_items + ONE):
+            room.sharper[k] = 0.0
+    if habit > 0:
+        for k in range(n_items):
+            room.habit[k] = consensus[habit + index(problem.slots.coordinate[first_slot + k])]
+            room.by_habit[k] = 0.0
+            room.bent_habit[k] = 0.0
+
+
+@inlined
+def fill_chunk(link, problem, first_slot, at, first_edge, size, room):
+    """Fill the chunk with margins, thresholds and counts; return how many are to be evaluated."""
+    edges, total, chunk = problem.edges, room.total, room.chunk
+    n_columns = index(edges.columns.shape[0])
+    for k in range(size):
+        edge = first_edge + k
+        i, j = index(edges.first[edge]) - first_slot, index(edges.second[edge]) - first_slot
+        chunk[k] = total[i] - total[j]
+        chunk[k + CHUNK] = edges.first_wins[edge]
+        chunk[k + index(2) * CHUNK] = edges.ties[edge]
+        chunk[k + index(3) * CHUNK] = edges.second_wins[edge]
+    for c in range(n_columns):
+        for k in range(size):
+            chunk[k] += edges.columns[c, first_edge + k] * total[at - n_columns + c]
+    # Filled up to what is evaluated at once: the last votes would take longer one by one.
+    filled = min((size + LANES - ONE) // LANES * LANES, CHUNK)
+    for k in range(size, filled):
+        chunk[k] = 0.0
+        chunk[k + CHUNK] = 0.0
+        chunk[k + index(2) * CHUNK] = 0.0
+        chunk[k + index(3) * CHUNK] = 0.0
+    if varies(link):
+        for k in range(filled):
+            chunk[k + index(10) * CHUNK] = total[at]
+        if problem.slots.first_habit > 0:
+            for k in range(size):
+                i = index(edges.first[first_edge + k]) - first_slot
+                j = index(edges.second[first_edge + k]) - first_slot
+                chunk[k + index(10) * CHUNK] += room.habit[i] + room.habit[j]
+    return filled
+
+
+@inlined
+def scatter_chunk(edges, first_slot, first_edge, size, system, room):
+    """Add what was evaluated to items; return the loss, and the sums of the threshold."""
+    slope, bent, chunk = room.slope, room.bent, room.chunk
+    value, by_threshold, bent_threshold = 0.0, 0.0, 0.0
+    for k in range(size):
+        edge = first_edge + k
+        i, j = index(edges.first[edge]) - first_slot, index(edges.second[edge]) - first_slot
+        value += chunk[k + index(4) * CHUNK]
+        by_margin, mm = chunk[k + index(5) * CHUNK], chunk[k + index(7) * CHUNK]
+        slope[i] += by_margin
+        slope[j] -= by_margin
+        bent[i] += mm
+        bent[j] += mm
+        by_threshold += chunk[k + index(6) * CHUNK]
+        bent_threshold += chunk[k + index(9) * CHUNK]
+        system.curvature[0, edge] = mm
+        system.curvature[1, edge] = chunk[k + index(8) * CHUNK]
+        system.curvature[2, edge] = chunk[k + index(9) * CHUNK]
+    return value, by_threshold, bent_threshold
+
+
+@inlined
+def scatter_to_terms(problem, first_slot, at, first_edge, size, room):
+    """Add what was evaluated to traits with a column, to sharpness, and to habits."""
+    edges, slope, bent, chunk = problem.edges, room.slope, room.bent, room.chunk
+    n_columns = index(edges.columns.shape[0])
+    n_items = at - index(len(problem.scales) - 2)
+    for c in range(n_columns):
+        trait = at - n_columns + c
+        by_trait, bent_trait = slope[trait], bent[trait]
+        for k in range(size):
+            column = edges.columns[c, first_edge + k]
+            by_trait += column * chunk[k + index(5) * CHUNK]
+            bent_trait += column * column * chunk[k + index(7) * CHUNK]
+        slope[trait] = by_trait
+        bent[trait] = bent_trait
+    if len(problem.reference) > 0:
+        alone = 0.0
+        for k in range(size):
+            first, second = edges.first[first_edge + k], edges.second[first_edge + k]
+            apart = problem.reference[index(first)] - problem.reference[index(second)]
+            mixed = chunk[k + index(7) * CHUNK] * apart
+            room.sharper[index(first) - first_slot] += mixed
+            room.sharper[index(second) - first_slot] -= mixed
+            alone += mixed * apart
+        room.sharper[n_items] += alone
+    if problem.slots.first_habit > 0:
+        for k in range(size):
+            i = index(edges.first[first_edge + k]) - first_slot
+            j = index(edges.second[first_edge + k]) - first_slot
+            by_threshold, tt = chunk[k + index(6) * CHUNK], chunk[k + index(9) * CHUNK]
+            room.by_habit[i] += by_threshold
+            room.by_habit[j] += by_threshold
+            room.bent_habit[i] += tt
+            room.bent_habit[j] += tt
+
+
+@inlined
 def evaluate_votes(link, problem, user, consensus, system, room, sums):
     """Add up the first and second derivatives of one user's losses by slot; return the loss.
 
     What habits of items get is added to ``sums``.
     """
     edges, coordinate = problem.edges, problem.slots.coordinate
-    total, slope, bent, chunk = room.total, room.slope, room.bent, room.chunk
     first_slot, habit = index(problem.slots.start[user]), index(problem.slots.first_habit)
-    n_columns = index(edges.columns.shape[0])
     at = index(problem.slots.threshold[user]) - first_slot
-    trait, threshold = at - n_columns, total[at]
-    n_items = at - index(len(problem.scales) - 2)
-    has_sharpness = len(problem.reference) > 0
-    for k in range(at + ONE):
-        slope[k] = 0.0
-        bent[k] = 0.0
-    if has_sharpness:
-        for k in range(n_items + ONE):
-            room.sharper[k] = 0.0
-    if habit > 0:
-        for k in range(n_items):
-            room.habit[k] = consensus[habit + index(coordinate[first_slot + k])]
-            room.by_habit[k] = 0.0
-            room.bent_habit[k] = 0.0
-    value, by_thresholds, bent_threshold, by_sharpness = 0.0, 0.0, 0.0, 0.0
+    clear_room(problem, consensus, first_slot, at, room)
+    value, by_thresholds, bent_threshold = 0.0, 0.0, 0.0
     for first_edge in range(index(edges.start[user]), index(edges.start[user + 1]), CHUNK):
         size = min(CHUNK, index(edges.start[user + 1]) - first_edge)
-        for k in range(size):
-            edge = first_edge + k
-            i, j = index(edges.first[edge]) - first_slot, index(edges.second[edge]) - first_slot
-            chunk[k] = total[i] - total[j]
-            chunk[k + CHUNK] = edges.first_wins[edge]
-            chunk[k + index(2) * CHUNK] = edges.ties[edge]
-            chunk[k + index(3) * CHUNK] = edges.second_wins[edge]
-        for c in range(n_columns):
-            for k in range(size):
-                chunk[k] += edges.columns[c, first_edge + k] * total[trait + c]
-        # Filled up to what is evaluated at once: the last votes would take longer one by one.
-        filled = min((size + LANES - ONE) // LANES * LANES, CHUNK)
-        for k in range(size, filled):
-            chunk[k] = 0.0
-            chunk[k + CHUNK] = 0.0
-            chunk[k + index(2) * CHUNK] = 0.0
-            chunk[k + index(3) * CHUNK] = 0.0
-        if varies(link):
-            for k in range(filled):
-                chunk[k + index(10) * CHUNK] = threshold
-            if habit > 0:
-                for k in range(size):
-                    i = index(edges.first[first_edge + k]) - first_slot
-                    j = index(edges.second[first_edge + k]) - first_slot
-                    chunk[k + index(10) * CHUNK] += room.habit[i] + room.habit[j]
-        evaluate_chunk(link, threshold, filled, chunk)
-        for k in range(size):
-            edge = first_edge + k
-            i, j = index(edges.first[edge]) - first_slot, index(edges.second[edge]) - first_slot
-            value += chunk[k + index(4) * CHUNK]
-            by_margin, mm = chunk[k + index(5) * CHUNK], chunk[k + index(7) * CHUNK]
-            slope[i] += by_margin
-            slope[j] -= by_margin
-            bent[i] += mm
-            bent[j] += mm
-            by_thresholds += chunk[k + index(6) * CHUNK]
-            bent_threshold += chunk[k + index(9) * CHUNK]
-            system.curvature[0, edge] = mm
-            system.curvature[1, edge] = chunk[k + index(8) * CHUNK]
-            system.curvature[2, edge] = chunk[k + index(9) * CHUNK]
-        for c in range(n_columns):
-            by_trait, bent_trait = slope[trait + c], bent[trait + c]
-            for k in range(size):
-                column = edges.columns[c, first_edge + k]
-                by_trait += column * chunk[k + index(5) * CHUNK]
-                bent_trait += column * column * chunk[k + index(7) * CHUNK]
-            slope[trait + c] = by_trait
-            bent[trait + c] = bent_trait
-        if has_sharpness:
-            for k in range(size):
-                first, second = edges.first[first_edge + k], edges.second[first_edge + k]
-                apart = problem.reference[index(first)] - problem.reference[index(second)]
-                mixed = chunk[k + index(7) * CHUNK] * apart
-                room.sharper[index(first) - first_slot] += mixed
-                room.sharper[index(second) - first_slot] -= mixed
-                by_sharpness += mixed * apart
-        if habit > 0:
-            for k in range(size):
-                i = index(edges.first[first_edge + k]) - first_slot
-                j = index(edges.second[first_edge + k]) - first_slot
-                by_threshold, tt = chunk[k + index(6) * CHUNK], chunk[k + index(9) * CHUNK]
-                room.by_habit[i] += by_threshold
-                room.by_habit[j] += by_threshold
-                room.bent_habit[i] += tt
-                room.bent_habit[j] += tt
-    slope[at] = by_thresholds
-    bent[at] = bent_threshold
-    if has_sharpness:
-        room.sharper[n_items] = by_sharpness
+        filled = fill_chunk(link, problem, first_slot, at, first_edge, size, room)
+        evaluate_chunk(link, room.total[at], filled, room.chunk)
+        found = scatter_chunk(edges, first_slot, first_edge, size, system, room)
+        value += found[0]
+        by_thresholds += found[1]
+        bent_threshold += found[2]
+        scatter_to_terms(problem, first_slot, at, first_edge, size, room)
+    room.slope[at] = by_thresholds
+    room.bent[at] = bent_threshold
     if habit > 0:
-        for k in range(n_items):
+        for k in range(at - index(len(problem.scales) - 2)):
             place = habit + index(coordinate[first_slot + k])
             sums[0][place] += room.by_habit[k]
             sums[1][place] += room.bent_habit[k]

@@ -99,24 +99,7 @@ def assemble(
     deviation = own[part].copy()
     deviation[thresholds] -= problem.bounded * consensus[problem.slots.common_threshold]
     deviation -= block.by_sharpness(problem, own[part])
-    moved = deviation - anchor.deviation[part]
-    step, nu, kappa, damping = anchor.step, anchor.nu, anchor.kappa, anchor.damping
-    a = kappa * step / nu
-    w = anchor.dual[part] + (step / nu) * deviation
-    held = block.by_term(anchor.holds)
-    system.pushed[part] = w
-    norm = np.sqrt(block.sum_by_user(w * w))
-    out, safe = norm > 1.0, np.maximum(norm, 1.0)
-    factor = np.where(out, (1.0 + a / safe) / (1.0 + a), 1.0)
-    bend = system.bend[slice(*users)]
-    bend[:, 0] = factor / nu
-    bend[:, 1] = np.where(out, a / (nu * (1.0 + a) * safe**3), 0.0)
-    # The function itself, up to a constant, in a form that cancels no large terms.
-    relief = 0.5 * kappa / (step * (1.0 + a)) * (safe - 1.0) ** 2
-    pull = (np.repeat(factor, block.sizes) * w - anchor.dual[part]) / step
-    pull = held * (pull + damping * moved)
-    stiffness = damping + np.repeat(bend[:, 0], block.sizes)
-    stiffness = held * (stiffness - np.repeat(bend[:, 1], block.sizes) * w * w)
+    pull, stiffness, cost = _cost_of_deviations(anchor, block, users, deviation, system)
 
     system.residual[part] = -(scale * of_loss + pull)
     system.inverse[part] = 1.0 / (scale * scale * bend_of_loss + stiffness)
@@ -133,8 +116,34 @@ def assemble(
     for habit in block.habits:
         sums[0][:] += np.bincount(habit, by_threshold, len(consensus))
         sums[1][:] += np.bincount(habit, tt, len(consensus))
-    value = np.sum(loss) + 0.5 * damping * np.sum(held * moved * moved)
-    return float(value + 0.5 * np.sum(held * deviation * deviation) / nu - np.sum(relief))
+    return float(np.sum(loss) + cost)
+
+
+def _cost_of_deviations(
+    anchor: Anchor, block: Block, users: Users, deviation: Floats, system: System
+) -> tuple[Floats, Floats, float]:
+    """Return how much deviations cost more for moving, first and second, and what they cost."""
+    part, held = block.part, block.by_term(anchor.holds)
+    moved = deviation - anchor.deviation[part]
+    step, nu, kappa, damping = anchor.step, anchor.nu, anchor.kappa, anchor.damping
+    a = kappa * step / nu
+    w = anchor.dual[part] + (step / nu) * deviation
+    system.pushed[part] = w
+    norm = np.sqrt(block.sum_by_user(w * w))
+    out, safe = norm > 1.0, np.maximum(norm, 1.0)
+    factor = np.where(out, (1.0 + a / safe) / (1.0 + a), 1.0)
+    bend = system.bend[slice(*users)]
+    bend[:, 0] = factor / nu
+    bend[:, 1] = np.where(out, a / (nu * (1.0 + a) * safe**3), 0.0)
+    # The function itself, up to a constant, in a form that cancels no large terms.
+    relief = 0.5 * kappa / (step * (1.0 + a)) * (safe - 1.0) ** 2
+    pull = (np.repeat(factor, block.sizes) * w - anchor.dual[part]) / step
+    pull = held * (pull + damping * moved)
+    stiffness = damping + np.repeat(bend[:, 0], block.sizes)
+    stiffness = held * (stiffness - np.repeat(bend[:, 1], block.sizes) * w * w)
+    cost = 0.5 * damping * np.sum(held * moved * moved)
+    cost += 0.5 * np.sum(held * deviation * deviation) / nu - np.sum(relief)
+    return pull, stiffness, float(cost)
 
 
 def _lean(

@@ -30,7 +30,9 @@ class Solver:
         runtime: Runtime,
         terms: Terms = PAPER,
     ) -> None:
-        self.link, self.problem = terms.answering(link), Problem.of(layout, delta, terms)
+        self.link = terms.answering(link)
+        problem = Problem.of(layout, delta, terms)
+        self.problem = problem._replace(n_users=runtime.n_users)
         self.blocks = Blocks(layout, runtime)
         self.loops: Any = runtime.loops
         self.system = System.room(layout)
@@ -99,6 +101,11 @@ class Work(NamedTuple):
     def reference(self) -> Floats:
         """What sharpness multiplies."""
         return self.problem.reference
+
+    @property
+    def n_users(self) -> int:
+        """Number of users of all machines."""
+        return self.problem.n_users
 
     @property
     def bounded(self) -> float:
