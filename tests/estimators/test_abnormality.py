@@ -96,7 +96,9 @@ def test_the_effect_is_that_of_the_users_asked_about(model):
     assert 0 < len(some.left_out) < len(everybody.left_out)
     assert model.effect_of_leaving_out(fdr=1e-9).left_out == []
     assert model.effect_of_leaving_out(["reversed"]).left_out == ["reversed"]
-    assert_same(everybody, find_effect(model.votes(), model.link_, found.flagged))
+    assert_same(
+        everybody, find_effect(model.votes(), model.link_, found.flagged, terms=model.terms_)
+    )
 
 
 def test_a_model_refuses_an_impossible_false_discovery_rate(model):
@@ -125,8 +127,8 @@ def test_the_telling_votes_of_a_user_are_those_the_consensus_least_expected(mode
     consensus = model.abnormality_.consensus
     for vote in told:
         left, right = (int(np.flatnonzero(model.items_ == i)[0]) for i in (vote.left, vote.right))
-        margin = consensus.scores[left] - consensus.scores[right]
-        expected = np.exp(model.link_.log_probabilities(margin, consensus.threshold))
+        shown = consensus.margin_and_threshold(np.array([left]), np.array([right]))
+        expected = np.exp(model.link_.log_probabilities(*shown))[0]
         assert vote.probability == pytest.approx(float(expected[1 - vote.outcome]))
     with pytest.raises(InvalidVotes, match="has no votes in this model"):
         model.telling_votes("nobody")

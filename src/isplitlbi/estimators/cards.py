@@ -337,7 +337,7 @@ def _of_slope(slope: Measured) -> str:
         return "Votes against the order of the group"
     if not slope.excludes(1.0):
         if slope.high - slope.low > UNCLEAR:
-            return "Too few votes to say how sharply items are told apart"
+            return "Too few votes to say how sharply"
         return "Tells items apart about as sharply as the group"
     if slope.low > 1.0:
         return "Tells items apart more sharply than the group"
@@ -356,6 +356,6 @@ def _of_side(side: Measured, common_side: float) -> str:
 def _of_ties(factor: Measured) -> str:
     if not factor.excludes(1.0):
         if factor.high > UNCLEAR_TIMES * factor.low:
-            return "Too few votes to say how readily ties are declared"
+            return "Too few votes to say how readily ties"
         return "Declares ties about as readily as the group"
     return f"Declares ties {'more' if factor.value > 1.0 else 'less'} readily than the group"

@@ -219,8 +219,8 @@ def micro_f1(confusion: NDArray[np.float64]) -> float | NDArray[np.float64]:
 def macro_f1(confusion: NDArray[np.float64]) -> float | NDArray[np.float64]:
     """Macro-averaged F1: the plain mean of the F1s of the classes.
 
-    A class that neither occurs nor is predicted does not count: where nobody may declare a tie,
-    there are two classes.
+    A class that neither occurs nor is predicted counts as 0, but for ties: where nobody declares or
+    predicts any, there are two classes.
 
     Parameters
     ----------
@@ -239,7 +239,7 @@ def macro_f1(confusion: NDArray[np.float64]) -> float | NDArray[np.float64]:
     """
     right = np.diagonal(confusion, axis1=-2, axis2=-1)
     both = confusion.sum(axis=-2) + confusion.sum(axis=-1)
-    n_classes = np.maximum(np.count_nonzero(both, axis=-1), 1)
+    n_classes = np.where(both[..., 1] > 0, 3, 2)
     return _plain(_ratio(2 * right, both).sum(axis=-1) / n_classes)
 
 

@@ -120,11 +120,10 @@ class Terms:
         for name in asked:
             if name not in NAMES:
                 raise InvalidSetting(f"term {name!r} is not one of all, paper, {', '.join(NAMES)}.")
-        traits: list[Term] = []
-        if Sharpness.name in asked:
-            traits.append(Sharpness())
-        if Side.name in asked and has_sides:
-            traits.append(Side())
+        traits: list[Term] = [Sharpness()] if Sharpness.name in asked else []
+        for name, term in TERMS.items():
+            if name in asked and issubclass(term, Trait) and (has_sides or term.sees < Sees.SIDE):
+                traits.append(term())
         traits += [Feature(name, place) for place, name in enumerate(features)]
         own = (Taste.name in asked, *(True for _ in traits), Threshold.name in asked and has_ties)
         return cls(
@@ -245,7 +244,6 @@ class Terms:
     def from_dict(cls, values: Mapping[str, Any]) -> Terms:
         """Return the terms that `as_dict` has told of."""
         features, reference = list(values["features"]), values["reference"]
-        known = {Taste.name: Taste, Threshold.name: Threshold, Side.name: Side}
         found: list[Term] = []
         for name in values["names"]:
             if name in features:
@@ -253,7 +251,7 @@ class Terms:
             elif name == Sharpness.name:
                 found.append(Sharpness(None if reference is None else np.array(reference)))
             else:
-                found.append(known[name]())
+                found.append(TERMS[name]())
         return cls(
             tuple(found), tuple(values["scales"]), values["ties"], values["has_habits"],
             values["score_variance"], values["habit_variance"],

@@ -83,17 +83,17 @@ def _dots(strip: Strip, at: Floats) -> list[Markup]:
         return []
     for radius in RADII:
         column = np.floor(at / (2 * radius)).astype(np.intp)
-        if 2 * radius * np.bincount(column).max() <= HEIGHT:
+        highest = np.bincount(column).max()
+        if 2 * radius * highest <= HEIGHT:
             break
-    else:
-        return []
+    step = min(2 * radius, HEIGHT / highest)  # where all are alike, dots overlap
     dot = Markup('<circle cx="{:.1f}" cy="{:.1f}" r="{}"><title>{}: {}</title></circle>')
     sign, dots = "x" if strip.is_factor else "", []
     below: dict[int, int] = {}
     for place in np.argsort(at, kind="stable"):
         height = below.get(int(column[place]), 0)
         below[int(column[place])] = height + 1
-        x, y = (column[place] + 0.5) * 2 * radius, HEIGHT - (height + 0.5) * 2 * radius
+        x, y = (column[place] + 0.5) * 2 * radius, HEIGHT - (height + 0.5) * step
         told = f"{sign}{strip.values[place]:.2f}"
         dots.append(dot.format(x, y, radius - 0.4, plain_id(strip.users[place]), told))
     return dots
