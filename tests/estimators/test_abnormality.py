@@ -97,7 +97,8 @@ def test_the_effect_is_that_of_the_users_asked_about(model):
     assert model.effect_of_leaving_out(fdr=1e-9).left_out == []
     assert model.effect_of_leaving_out(["reversed"]).left_out == ["reversed"]
     assert_same(
-        everybody, find_effect(model.votes(), model.link_, found.flagged, terms=model.terms_)
+        everybody,
+        find_effect(model.votes(), model.link_, found.flagged, terms=found.consensus.terms),
     )
 
 
