@@ -29,6 +29,7 @@ FLOORS = (
     {"solvers"},
     {"selection"},
     {"jobs", "abnormal"},
+    {"sizing"},
     {"fitting"},
     {"estimators"},
     {"diagnostics", "evaluation"},

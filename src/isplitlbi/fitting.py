@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from isplitlbi.data.comparisons import Comparisons
-from isplitlbi.data.layout import TASTE, THRESHOLD
 from isplitlbi.data.readers import Parts
 from isplitlbi.data.summary import Summary
 from isplitlbi.errors import InvalidSetting
@@ -24,12 +23,11 @@ from isplitlbi.jobs import (
     EstimateSizes,
     FindSizesOfMany,
     FindTimes,
+    Fold,
     Folding,
     FollowPath,
     RefreshReference,
     ScoreFold,
-    ScoreSizes,
-    SizesScore,
 )
 from isplitlbi.model.links import Link
 from isplitlbi.model.parameters import Parameters
@@ -46,21 +44,19 @@ from isplitlbi.selection import (
     Scoring,
     Selection,
 )
+from isplitlbi.sizing import Search
 from isplitlbi.solvers.checkpoints import Checkpoints
 from isplitlbi.solvers.implicit import Implicit
-from isplitlbi.solvers.scales import Given, Sizes
+from isplitlbi.solvers.scales import Given
 from isplitlbi.solvers.settings import Dynamics, PathSettings, Scheme
 from isplitlbi.typing import Floats, Indices
 
 __all__ = ["FitSettings", "Fitted", "fit"]
 
-# Multiples of a variance that are tried, and how often at most.
-MULTIPLES = ((4.0, 3), (2.0, 1))
 # Where the user in the middle deviates by less than this share of what all do, few differ by much:
 # then a small nu with little damping is tried, too. So many folds decide.
 FEW_DIFFER, KAPPA_OF_FEW, FOLDS_THAT_CHOOSE = 0.5, 300.0, 2
 SHARE_OF_SIZING = 0.2  # of the work of a fit
-USUAL_TRIALS = 12  # of sizes, for telling how far the work is
 
 
 @dataclass(frozen=True, eq=False)
@@ -276,20 +272,17 @@ class _Fit:
             path, selection, self.runtime.costs, spreads=found.spreads,
         )  # fmt: skip
 
-    def _folds(self) -> list[ScoreFold]:
-        """Return what is to be done in every fold, for a path that is still to be filled in."""
+    def _folds(self) -> list[Fold]:
+        """Return the folds that hold out some votes."""
         settings = self.settings
         # Folds in which everybody ties as often as elsewhere flatter thresholds of their own.
         stratified = settings.terms.ties == "bounded"
         folding = Folding(settings.n_folds, settings.seed, settings.folds, stratified)
         folding.check(self.runtime.summary.n_votes)
         n_folds: int = self.runtime.run(CountFolds(folding), Reporter())
-        return [
-            ScoreFold(None, folding, fold, settings.rule, "", self.checkpoints)
-            for fold in range(n_folds)
-        ]
+        return [Fold(folding, number) for number in range(n_folds)]
 
-    def _size(self, folds: list[ScoreFold], reporter: Reporter) -> Sizing:
+    def _size(self, folds: list[Fold], reporter: Reporter) -> Sizing:
         """Find out how large terms are: from all votes, and then by what predicts others best."""
         settings, given = self.settings, self.settings.sizing or Given()
         link, first = settings.link, settings.candidates[0]
@@ -321,7 +314,7 @@ class _Fit:
         self,
         models: list[Model],
         grids: list[Floats],
-        folds: list[ScoreFold],
+        folds: list[Fold],
         found: Sizing,
         reporter: Reporter,
     ) -> tuple[Selection, RegularizationPath | None, Model]:
@@ -332,12 +325,13 @@ class _Fit:
         settings, first = self.settings, self._first(folds, models)
         share = _share(models, folds, first)
 
-        def job(number: int, fold: ScoreFold) -> ScoreFold:
+        def job(number: int, fold: Fold) -> ScoreFold:
             model = models[number]
             if found.references:
-                model = model._replace(terms=model.terms.referring(found.references[fold.fold]))
+                model = model._replace(terms=model.terms.referring(found.references[fold.number]))
             path, name = settings.path(model, grids[number]), f"candidate-{number}"
-            return replace(fold, settings=path, name=f"{name}-fold-{fold.fold}")
+            name += f"-fold-{fold.number}"
+            return ScoreFold(path, fold, settings.rule, name, self.checkpoints)
 
         def score(jobs: list[Any]) -> list[Any]:
             return self.runtime.side_by_side(
@@ -366,7 +360,7 @@ class _Fit:
             selection = choose()
         return selection, results[0] if beside else None, models[chosen]
 
-    def _first(self, folds: list[ScoreFold], models: list[Model]) -> list[ScoreFold]:
+    def _first(self, folds: list[Fold], models: list[Model]) -> list[Fold]:
         """Return the folds that choose among models: all, unless sizes were found."""
         chooses = self.settings.sizing is not None and len(models) > 1
         return folds[:FOLDS_THAT_CHOOSE] if chooses else folds
@@ -384,62 +378,7 @@ class Sizing(NamedTuple):
     references: Sequence[Floats | None] = ()  # of the sharpness, by fold
 
 
-class Search:
-    """Looks for sizes that predict held-out votes best, before anybody leaves."""
-
-    def __init__(
-        self, runtime: Workforce, link: Link, folds: list[ScoreFold], reporter: Reporter
-    ) -> None:
-        self.runtime, self.link, self.folds, self.reporter = runtime, link, folds, reporter
-        self.starts: list[Floats | None] = [None] * len(folds)
-
-    def best_from(self, sizes: Sizes, given: Given) -> Sizes:
-        """Return the best of a few multiples, of taste and of the threshold."""
-        losses = self._losses(sizes)
-        for multiple, most in MULTIPLES:
-            for name in (TASTE, THRESHOLD):
-                known = given.nu is not None if name == TASTE else name in given.scales
-                if not known and sizes.terms.scale(name) > 0.0:
-                    sizes, losses = self._along(name, multiple, most, sizes, losses)
-        return sizes
-
-    def _along(
-        self, name: str, multiple: float, most: int, sizes: Sizes, losses: Floats
-    ) -> tuple[Sizes, Floats]:
-        """Go up as long as that is clearly better or, if it is not at all, down."""
-        for factor in (multiple, 1.0 / multiple):
-            start = sizes
-            for _ in range(most):
-                other = sizes.resized({name: factor})
-                found = self._losses(other)
-                gains = losses - found
-                # What is larger has to prove itself: folds differ by chance.
-                noise = np.sqrt(len(gains) * np.var(gains, ddof=1)) if len(gains) > 1 else 0.0
-                if not np.sum(gains) > (noise if factor > 1.0 else 0.0):
-                    break
-                sizes, losses = other, found
-            if sizes is not start:
-                break
-        return sizes, losses
-
-    def references(self, n_items: int) -> list[Floats | None]:
-        """Return the reference of the sharpness in every fold."""
-        return [None if start is None else start[:n_items] for start in self.starts]
-
-    def _losses(self, sizes: Sizes) -> Floats:
-        """Return the loss of every fold."""
-        jobs = [
-            (ScoreSizes(self.link, sizes, each.folding, each.fold, start), Reporter())
-            for each, start in zip(self.folds, self.starts, strict=True)
-        ]
-        found: list[SizesScore] = self.runtime.side_by_side(jobs, self.reporter)
-        if self.starts[0] is None:  # those of the first sizes serve the others
-            self.starts = [each.consensus for each in found]
-        self.reporter.advance(0.7 / USUAL_TRIALS)
-        return np.array([each.loss for each in found])
-
-
-def _share(models: list[Model], folds: list[ScoreFold], first: list[ScoreFold]) -> float:
+def _share(models: list[Model], folds: list[Fold], first: list[Fold]) -> float:
     """Return which share of the work one path is, where the first folds choose among models."""
     return 1.0 / (1 + len(models) * len(first) + len(folds) - len(first))
 

@@ -39,6 +39,7 @@ __all__ = [
     "EstimateSizes",
     "FindSizesOfMany",
     "FindTimes",
+    "Fold",
     "Folding",
     "FollowPath",
     "RefreshReference",
@@ -46,6 +47,14 @@ __all__ = [
     "ScoreSizes",
     "SizesScore",
 ]
+
+
+class _FoundByAll:
+    """A job of which every machine finds the whole result, since they exchange sums on the way."""
+
+    def join(self, parts: Sequence[Any]) -> Any:
+        """Return what they have found."""
+        return parts[0]
 
 
 @dataclass(frozen=True)
@@ -66,7 +75,7 @@ class FindTimes:
 
 
 @dataclass(frozen=True)
-class EstimateSizes:
+class EstimateSizes(_FoundByAll):
     """Estimate how large the terms of a model are."""
 
     link: Link
@@ -78,13 +87,9 @@ class EstimateSizes:
         """Return what all machines find together."""
         return estimate_sizes(votes, self.link, self.terms, runtime, self.given, self.seed)
 
-    def join(self, parts: Sequence[Sizes]) -> Sizes:
-        """Return it."""
-        return parts[0]
-
 
 @dataclass(frozen=True)
-class FindSizesOfMany:
+class FindSizesOfMany(_FoundByAll):
     """Find sizes that fit the users in the middle, where others differ by far more."""
 
     link: Link
@@ -95,13 +100,9 @@ class FindSizesOfMany:
         """Return what all machines find together."""
         return of_the_many(votes, self.link, self.sizes, runtime, self.seed)
 
-    def join(self, parts: Sequence[Sizes]) -> Sizes:
-        """Return it."""
-        return parts[0]
-
 
 @dataclass(frozen=True)
-class RefreshReference:
+class RefreshReference(_FoundByAll):
     """Find the reference of the sharpness once more, now that sizes are known."""
 
     link: Link
@@ -110,10 +111,6 @@ class RefreshReference:
     def run(self, votes: Comparisons, runtime: Runtime, reporter: Reporter) -> Sizes:
         """Return what all machines find together."""
         return refreshed(votes, self.link, self.sizes, runtime)
-
-    def join(self, parts: Sequence[Sizes]) -> Sizes:
-        """Return it."""
-        return parts[0]
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,7 +142,7 @@ class Folding:
 
 
 @dataclass(frozen=True)
-class CountFolds:
+class CountFolds(_FoundByAll):
     """Count the folds that hold out some votes."""
 
     folding: Folding
@@ -154,16 +151,22 @@ class CountFolds:
         """Return their number, which is the same everywhere."""
         return len(self.folding.parts(votes, runtime))
 
-    def join(self, parts: Sequence[int]) -> int:
-        """Return it."""
-        return parts[0]
+
+class Fold(NamedTuple):
+    """Votes that are held out together, and all others."""
+
+    folding: Folding
+    number: int
+
+    def parts(self, votes: Comparisons, runtime: Runtime) -> tuple[Comparisons, Comparisons]:
+        """Return training and held-out votes of the users here."""
+        return self.folding.parts(votes, runtime)[self.number]
 
 
 class SizesScore(NamedTuple):
     """How well the fit before anybody leaves predicts the votes of one fold."""
 
     loss: float  # sum over votes
-    weight: float  # of these
     consensus: Floats  # found without them
 
 
@@ -173,31 +176,27 @@ class ScoreSizes:
 
     link: Link
     sizes: Sizes
-    folding: Folding
-    fold: int
+    fold: Fold
     start: Floats | None  # a consensus that was found without these votes
 
     def run(self, votes: Comparisons, runtime: Runtime, reporter: Reporter) -> SizesScore:
         """Return how well sizes predict the users here."""
-        training, held_out = self.folding.parts(votes, runtime)[self.fold]
+        training, held_out = self.fold.parts(votes, runtime)
         fitted = fit_sized(training, self.link, self.sizes, runtime, self.start)
         score = score_votes(held_out, fitted, self.link, loops=runtime.loops)
-        weight = held_out.total_weight
-        return SizesScore(score["log_loss"] * weight, weight, fitted.consensus)
+        return SizesScore(score["log_loss"] * held_out.total_weight, fitted.consensus)
 
     def join(self, parts: Sequence[SizesScore]) -> SizesScore:
         """Add up what was found of the users of several machines."""
-        loss, weight = (sum(each) for each in zip(*(part[:2] for part in parts), strict=True))
-        return SizesScore(loss, weight, parts[0].consensus)
+        return SizesScore(sum(part.loss for part in parts), parts[0].consensus)
 
 
 @dataclass(frozen=True)
 class ScoreFold:
     """Follow a path without the votes of one fold, which it predicts."""
 
-    settings: Any  # PathSettings, once they are known
-    folding: Folding
-    fold: int
+    settings: PathSettings
+    fold: Fold
     rule: Rule
     name: str  # of the checkpoint
     checkpoints: Checkpoints | None
@@ -206,7 +205,7 @@ class ScoreFold:
         self, votes: Comparisons, runtime: Runtime, reporter: Reporter
     ) -> tuple[Ending, FoldScores]:
         """Return how the path ended, and how well it predicts the users here."""
-        training, others = self.folding.parts(votes, runtime)[self.fold]
+        training, others = self.fold.parts(votes, runtime)
         settings = replace(self.settings, scheme=self.settings.scheme.rough())
         held_out = HeldOut(others, settings, self.rule, runtime.loops)
         checkpoint = None

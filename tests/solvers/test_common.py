@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from crowds import agreeing, consensus_in, crowd, forced, gather
+from crowds import agreeing, consensus_in, forced
 from isplitlbi.data.layout import Shown
 from isplitlbi.evaluation.simulate import simulate
 from isplitlbi.model.answering import log_probabilities
@@ -101,17 +101,6 @@ def test_the_consensus_is_a_minimum(link, threshold):
             moved = found.values.copy()
             moved[place] += step
             assert objective(moved) >= best - 1e-6
-
-
-@pytest.mark.parametrize("free", [["slope"], ["side"], ["threshold"], ["side", "threshold"]])
-def test_numbers_in_the_papers_terms_are_those_of_before(free):
-    votes = gather(crowd(n_users=10))
-    start = likelihood.fit_consensus(votes, LINK)
-    for slope in (1.0, 0.0):
-        found = fit_numbers(votes, LINK, start, free, slope=slope, variance=25.0)
-        before = likelihood.fit_numbers(votes, LINK, start, free, slope=slope, variance=25.0)
-        for here, there in zip(found, before, strict=True):
-            assert_array_equal(here, there)
 
 
 @pytest.mark.parametrize("threshold", [0.8, None])

@@ -23,10 +23,10 @@ from isplitlbi.solvers import (
     bootstrap_consensus,
     fit_before_entries,
     fit_consensus,
-    fit_numbers,
     fit_users,
     likelihood,
 )
+from isplitlbi.solvers.common import NUMBERS, fit_numbers
 from machines import even_bounds, on_machines
 from paths import odd_one_out, walk
 from traits import Leftmost, Newest, terms_with
@@ -385,7 +385,7 @@ def test_the_threshold_among_the_numbers_never_passes_its_bound():
 
 def test_somebody_without_votes_has_the_numbers_of_the_consensus():
     whole = random_votes(4, n_users=5, n_votes=100)
-    found = fit_numbers(whole.subset(whole.user != 3), LINK, CENTRE, likelihood.NUMBERS)
+    found = fit_numbers(whole.subset(whole.user != 3), LINK, CENTRE, NUMBERS)
     assert np.array(found)[:, 3] == pytest.approx([1.0, 0.0, 0.8], abs=1e-9)
 
 
@@ -462,7 +462,7 @@ def test_every_fit_is_the_same_compiled(link):
         found.append((
             fit_consensus(votes, link, runtime=runtime).values,
             fit_users(votes, link, 0.5, centre, runtime=runtime),
-            *fit_numbers(votes, link, centre, likelihood.NUMBERS, runtime=runtime),
+            *fit_numbers(votes, link, centre, NUMBERS, runtime=runtime),
             before.consensus,
             before.deviation,
         ))  # fmt: skip
@@ -486,7 +486,7 @@ def test_several_machines_fit_of_their_users_what_one_does():
 
     def fits(here, runtime):
         before = fit_before_entries(here, LINK, Dynamics(nu=0.5), runtime)
-        of_users = fit_numbers(here, LINK, centre, likelihood.NUMBERS, runtime=runtime)
+        of_users = fit_numbers(here, LINK, centre, NUMBERS, runtime=runtime)
         return before.consensus, before.deviation, np.array(of_users)
 
     alone = fits(votes, Local(votes))

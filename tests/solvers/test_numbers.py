@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose
 
 from crowds import SCORES, THRESHOLD, consensus_of, gather, vote
 from isplitlbi.model.links import Logistic
-from isplitlbi.solvers.likelihood import NUMBERS, SLOPE, fit_numbers
+from isplitlbi.solvers.common import NUMBERS, SLOPE, fit_numbers
 
 LINK, CONSENSUS = Logistic(), consensus_of(SCORES, THRESHOLD)
 

@@ -26,6 +26,7 @@ from isplitlbi.data.features import (
     LEFT_AND_RIGHT,
     FeatureColumns,
     Features,
+    cast_to_numbers,
     feature_names,
     require_columns,
 )
@@ -384,14 +385,7 @@ def _weights(column: pl.Series, name: str, source: str) -> Floats:
         raise InvalidVotes(
             f"{source}: {name} holds values of type {column.dtype}; expected positive numbers."
         )
-    numbers = column.cast(pl.Float64, strict=False)
-    if numbers.null_count():
-        value = column.filter(numbers.is_null())[0]
-        raise InvalidRows.of(
-            source, numbers.is_null(), f"{name} {show(value)} is not a number",
-            "Correct it or remove the row",
-        )  # fmt: skip
-    weight = numbers.to_numpy(writable=True)
+    weight = cast_to_numbers(column, name, source)
     bad = ~(np.isfinite(weight) & (weight > 0))
     if row := first_of(bad):
         raise InvalidRows.of(

@@ -32,6 +32,7 @@ __all__ = [
     "HasFeatures",
     "Squares",
     "Units",
+    "cast_to_numbers",
     "differences_of",
     "feature_names",
     "find_columns",
@@ -135,14 +136,7 @@ def numbers_of(column: pl.Series, name: str, source: str) -> Floats:
             f"{source}: {name} holds values of type {column.dtype}; expected numbers. "
             "Convert the column."
         )
-    numbers = column.cast(pl.Float64, strict=False)
-    if numbers.null_count():
-        value = column.filter(numbers.is_null())[0]
-        raise InvalidRows.of(
-            source, numbers.is_null(), f"{name} {show(value)} is not a number",
-            "Correct it or remove the row",
-        )  # fmt: skip
-    found = numbers.to_numpy(writable=True)
+    found = cast_to_numbers(column, name, source)
     too_large = ~(np.abs(found) <= LARGEST)
     if too_large.any():
         raise InvalidRows.of(
@@ -150,6 +144,18 @@ def numbers_of(column: pl.Series, name: str, source: str) -> Floats:
             f"{LARGEST:g}", "Correct it or remove the row",
         )  # fmt: skip
     return found
+
+
+def cast_to_numbers(column: pl.Series, name: str, source: str) -> Floats:
+    """Return the numbers in a column of numbers or text; what is none is refused with its row."""
+    numbers = column.cast(pl.Float64, strict=False)
+    if numbers.null_count():
+        value = column.filter(numbers.is_null())[0]
+        raise InvalidRows.of(
+            source, numbers.is_null(), f"{name} {show(value)} is not a number",
+            "Correct it or remove the row",
+        )  # fmt: skip
+    return numbers.to_numpy(writable=True)
 
 
 def differences_of(series: Mapping[str, pl.Series], feature: FeatureColumns, source: str) -> Floats:

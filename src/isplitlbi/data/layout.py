@@ -198,32 +198,26 @@ class Layout(NamedTuple):
         *,
         has_sharpness: bool = False,
         has_habits: bool = False,
+        keep: bool = True,
     ) -> Layout:
-        """Lay out votes, for the traits that have a column; found once and kept.
+        """Lay out votes, for the traits that have a column; found once and, usually, kept.
 
         Votes that are a part of others have the slots of the whole. They are collapsed by what the
         traits see, or more finely where ``sees`` asks for it. What is kept does not depend on what
         a trait counts for, unless that belongs to the vote.
         """
-        sees = max([sees, *(trait.sees for trait in traits)])
+        of_votes = tuple(trait for trait in traits if trait.sees == Sees.VOTE)
         names: tuple[str, ...] = (SHARPNESS,) if has_sharpness else ()
-        names += tuple(trait.name for trait in traits)
-        of_votes = tuple(trait for trait in traits if trait.sees == Sees.VOTE)
-        known = _LAYOUTS.setdefault(votes, {})
-        key = (names, of_votes, sees, has_habits)
-        if key not in known:
-            vector = Vector(votes.n_items, (*names, THRESHOLD), has_habits)
-            known[key] = _lay_out(votes, vector, of_votes, sees)
-        found: Layout = known[key]
+        names += (*(trait.name for trait in traits), THRESHOLD)
+        vector = Vector(votes.n_items, names, has_habits)
+        sees = max([sees, *(trait.sees for trait in traits)])
+        known, key = _LAYOUTS.setdefault(votes, {}), (vector, of_votes, sees)
+        found: Layout | None = known.get(key)
+        if found is None:
+            found = _lay_out(votes, vector, of_votes, sees)
+            if keep:
+                known[key] = found
         return found._with_columns(traits) if traits else found
-
-    @classmethod
-    def made(cls, votes: Comparisons, traits: Sequence[Trait]) -> Layout:
-        """Lay out votes and do not keep it, for traits that nobody asks for again."""
-        sees = max([Sees.PAIR, *(trait.sees for trait in traits)])
-        vector = Vector(votes.n_items, (*(trait.name for trait in traits), THRESHOLD))
-        of_votes = tuple(trait for trait in traits if trait.sees == Sees.VOTE)
-        return _lay_out(votes, vector, of_votes, sees)._with_columns(traits)
 
     def _with_columns(self, traits: Sequence[Trait]) -> Layout:
         """Return the same with a column per trait, given those of traits that see the vote."""

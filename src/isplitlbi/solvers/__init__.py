@@ -12,7 +12,6 @@ from isplitlbi.solvers.likelihood import (
     bootstrap_consensus,
     fit_before_entries,
     fit_consensus,
-    fit_numbers,
     fit_users,
 )
 from isplitlbi.solvers.settings import Dynamics, PathSettings, Scheme
@@ -27,7 +26,6 @@ __all__ = [
     "default_times",
     "fit_before_entries",
     "fit_consensus",
-    "fit_numbers",
     "fit_users",
     "follow",
 ]

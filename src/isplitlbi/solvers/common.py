@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from isplitlbi.data.comparisons import Comparisons
-from isplitlbi.data.layout import TASTE, THRESHOLD, Shown, Vector
+from isplitlbi.data.layout import TASTE, THRESHOLD, Layout, Shown, Vector
 from isplitlbi.kernels import Anchor
 from isplitlbi.model.links import Link
 from isplitlbi.model.parameters import Consensus, Parameters
@@ -29,7 +29,12 @@ from isplitlbi.model.terms import (
 )
 from isplitlbi.runtime.base import Runtime
 from isplitlbi.runtime.local import Local
-from isplitlbi.solvers.likelihood import ACCURACY, fit_before_entries, fit_consensus
+from isplitlbi.solvers.likelihood import (
+    ACCURACY,
+    by_itself,
+    fit_before_entries,
+    fit_consensus,
+)
 from isplitlbi.solvers.newton import Solver
 from isplitlbi.solvers.settings import Dynamics
 from isplitlbi.typing import Floats
@@ -145,7 +150,7 @@ def fit_numbers(
         (Taste(), _Slope(consensus.scores), Side(), *features, Threshold()),
         ties=common.ties, has_habits=common.has_habits,
     )  # fmt: skip
-    layout = terms.layout(votes)
+    layout = Layout.of(votes, terms.traits, has_habits=terms.has_habits, keep=False)
     vector = layout.vector
     centre = restated(consensus, terms).values
     if slope == 0.0:
@@ -157,8 +162,7 @@ def fit_numbers(
     held = {TASTE, *vector.traits} - set(free)
     holds = np.array([HELD_FAST if name in held else 1.0 for name in layout.terms])
     anchor = Anchor.ridge(centre, layout.n_slots, variance, holds)
-    alone = Local(votes, 1 if runtime is None else runtime.n_threads)
-    alone.loops = alone.loops if runtime is None else runtime.loops
+    alone = by_itself(votes, runtime or Local(votes))
     solver = Solver(layout, link, delta, alone, terms)
     _, deviation, *_ = solver.solve(anchor, ACCURACY, centre.copy(), np.zeros(layout.n_slots))
     fitted = Parameters(vector, layout.slots, centre, deviation, terms)

@@ -1,25 +1,20 @@
 """What is fitted without a path: one optimiser, that of the path's own steps, under a ridge.
 
-The consensus, every user alone, a few numbers of every user, and the state before anybody leaves:
-each is the minimum of a loss of votes plus a ridge, in a layout of its own.
+The consensus, every user alone, and the state before anybody leaves: each is the minimum of a loss
+of votes plus a ridge, in a layout of its own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
+from collections.abc import Mapping
 
 import numpy as np
 
 from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.data.layout import (
-    TASTE,
     THRESHOLD,
     Edges,
     Layout,
-    Sees,
-    Shown,
     Slots,
     Vector,
     tally,
@@ -27,7 +22,7 @@ from isplitlbi.data.layout import (
 from isplitlbi.kernels import Anchor
 from isplitlbi.model.links import Link
 from isplitlbi.model.parameters import Consensus, Parameters
-from isplitlbi.model.terms import HELD_FAST, PAPER, START, Taste, Terms, Threshold, Trait
+from isplitlbi.model.terms import PAPER, START, Terms
 from isplitlbi.runtime.base import Runtime
 from isplitlbi.runtime.local import Local
 from isplitlbi.solvers.implicit import NEWTON_ACCURACY
@@ -36,13 +31,11 @@ from isplitlbi.solvers.settings import Dynamics
 from isplitlbi.typing import Floats, Indices
 
 __all__ = [
-    "SIDE",
-    "SLOPE",
-    "Numbers",
+    "ACCURACY",
     "bootstrap_consensus",
+    "by_itself",
     "fit_before_entries",
     "fit_consensus",
-    "fit_numbers",
     "fit_users",
 ]
 
@@ -106,7 +99,7 @@ def fit_consensus(
     """
     runtime = runtime or Local(votes)
     pooled = _pooled(votes.n_items, *_pairs(votes, runtime))
-    return _fit_pooled(pooled, link, delta, variance, _alone(votes, runtime))
+    return _fit_pooled(pooled, link, delta, variance, by_itself(votes, runtime))
 
 
 def bootstrap_consensus(
@@ -218,84 +211,12 @@ def fit_users(
     return deviation
 
 
-SLOPE, SIDE = "slope", "side"
-NUMBERS = (SLOPE, SIDE, THRESHOLD)
-
-
-class Numbers(NamedTuple):
-    """Three numbers of every user that stand between the consensus and the user's votes."""
-
-    slope: Floats  # on the consensus margin: 1 for the consensus itself
-    side: Floats  # what is added to the margin of the left item
-    threshold: Floats
-
-
-def fit_numbers(
-    votes: Comparisons,
-    link: Link,
-    consensus: Consensus,
-    free: Sequence[str],
-    *,
-    slope: float = 1.0,
-    variance: float = 1.0,
-    delta: float = 1e-3,
-    runtime: Runtime | None = None,
-) -> Numbers:
-    """Fit some of `NUMBERS` for every user; those that are not free stay where they are.
-
-    A prior of that variance holds them around the given slope, no side, and the threshold of the
-    consensus. Every machine fits the users it holds.
-    """
-    terms = Terms((Taste(), _Slope(consensus.scores), _Side(), Threshold()))
-    layout = Layout.made(votes, terms.traits)
-    vector = layout.vector
-    centre = np.zeros(vector.width)
-    centre[vector.scores] = consensus.scores
-    centre[vector.place(SLOPE)] = slope - 1.0  # scores alone are a slope of 1
-    centre[vector.threshold] = max(consensus.threshold, delta)
-    held = {TASTE: HELD_FAST} | {name: HELD_FAST for name in NUMBERS if name not in free}
-    anchor = Anchor.ridge(centre, layout.n_slots, variance, _holds(layout, held))
-    solver = Solver(layout, link, delta, _alone(votes, runtime or Local(votes)), terms)
-    _, deviation, *_ = solver.solve(anchor, ACCURACY, centre.copy(), np.zeros(layout.n_slots))
-    fitted = Parameters(vector, layout.slots, centre, deviation, terms)
-    # What is held fast moves by hardly anything; it is to move by nothing.
-    numbers = [
-        fitted.all_of(name) if name in free else np.full(votes.n_users, fitted.common.trait(name))
-        for name in NUMBERS
-    ]
-    return Numbers(numbers[0] + 1.0, *numbers[1:])
-
-
-@dataclass(frozen=True, eq=False)
-class _Slope(Trait):
-    """How steeply the margin of some scores counts, beyond what it counts anyway."""
-
-    scores: Floats
-    name = SLOPE
-
-    def column(self, shown: Shown) -> Floats:
-        """Return the margin of these scores."""
-        return np.asarray(self.scores[shown.first] - self.scores[shown.second])
-
-
-@dataclass(frozen=True)
-class _Side(Trait):
-    """A preference for what is on the left."""
-
-    name = SIDE
-    sees = Sees.SIDE
-
-    def column(self, shown: Shown) -> Floats:
-        """Return one for every pair."""
-        return np.ones(len(shown.first))
-
-
 def _holds(layout: Layout, others: Mapping[str, float] | None = None) -> Floats:
     """Return how strongly each term is held: by the ridge as it is, but for some others."""
     return np.array([(others or {}).get(name, 1.0) for name in layout.terms])
 
 
-def _alone(votes: Comparisons, runtime: Runtime) -> Local:
+def by_itself(votes: Comparisons, runtime: Runtime) -> Local:
     """Return a runtime for what every machine does by itself, with the same loops."""
     alone = Local(votes, runtime.n_threads)
     alone.loops = runtime.loops
