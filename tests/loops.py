@@ -82,9 +82,9 @@ class ImplicitLoops:
         holds = np.ones_like(holds) if rng.random() < 0.5 else holds
         if terms.scales[0] == 0.0:  # held fast, but not so that rounding is all that is seen
             holds[0] = 1e4
-        moves = bool(rng.random() < 0.7)
+        moves, precision = bool(rng.random() < 0.7), rng.choice([0.0, 0.5])
         at = rng.normal(size=self.width)
-        self.anchor = Anchor(at, *old[:2], step, nu, kappa, damping, moves, holds)
+        self.anchor = Anchor(at, *old[:2], step, nu, kappa, damping, moves, precision, holds)
         cut = int(rng.integers(self.n_users))
         self.blocks = [(0, cut), (cut, self.n_users)] if cut else [(0, self.n_users)]
         self.system = System.room(layout)

@@ -118,7 +118,7 @@ def test_the_folder_holds_what_it_says(folder, model):
     described = json.loads((folder / "model.json").read_text())
     assert described["summary"]["votes"] == len(VOTES)
     chosen = {"time": model.time_, "nu": model.nu_, "kappa": model.kappa_, "delta": model.delta}
-    assert described["chosen"] == chosen
+    assert described["chosen"] == chosen | {"reach": model.fitted_.dynamics.reach}
     assert described["estimator"] == "ISplitLBI"
     assert len(described["fingerprint"]) == 64
     assert pl.read_csv(folder / "consensus.csv").columns == [

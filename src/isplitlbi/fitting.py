@@ -53,9 +53,9 @@ from isplitlbi.typing import Floats, Indices
 
 __all__ = ["FitSettings", "Fitted", "fit"]
 
-# Where the user in the middle deviates by less than this share of what all do, few differ by much:
-# then a small nu with little damping is tried, too. So many folds decide.
-FEW_DIFFER, KAPPA_OF_FEW, FOLDS_THAT_CHOOSE = 0.5, 300.0, 2
+# Where the user in the middle deviates by less than this share of what all do, few differ by much,
+# and nu is what fits the others. Settled on simulated studies: benchmarks/sizes.py.
+FEW_DIFFER, LEAST_ORDINARY = 0.75, 0.15
 SHARE_OF_SIZING = 0.2  # of the work of a fit
 
 
@@ -245,16 +245,15 @@ class _Fit:
     reporter: Reporter
 
     def run(self) -> Fitted:
-        settings, path, found = self.settings, None, Sizing((), {})
+        settings, path, found = self.settings, None, None
         folds, share = [], 1.0
         if settings.time is None:
             folds = self._folds()
-        if settings.sizing is None:
-            models = [Model(each, settings.terms) for each in settings.candidates]
-        else:
+        models = [Model(each, settings.terms) for each in settings.candidates]
+        if settings.sizing is not None:
             share = 1.0 - SHARE_OF_SIZING
             found = self._size(folds, self.reporter.part(SHARE_OF_SIZING))
-            models = list(found.models)
+            models = [found.model]
         grids = [self._times(each) for each in models]
         walk = self.reporter.part(share)
         if settings.time is None:
@@ -265,11 +264,10 @@ class _Fit:
             times = np.union1d(grids[0], [time])
         if path is None:
             job = self._whole_path(model, times, time)
-            share = _share(models, folds, self._first(folds, models))
-            path = self.runtime.run(job, walk.part(share))
+            path = self.runtime.run(job, walk.part(1.0 / (1 + len(models) * len(folds))))
         return Fitted(
             self.votes, self.runtime.summary, settings.link, model.dynamics, time, path.at(time),
-            path, selection, self.runtime.costs, spreads=found.spreads,
+            path, selection, self.runtime.costs, spreads={} if found is None else found.spreads,
         )  # fmt: skip
 
     def _folds(self) -> list[Fold]:
@@ -289,19 +287,20 @@ class _Fit:
         job = EstimateSizes(link, settings.terms, given, settings.seed or 0)
         sizes = self.runtime.run(job, Reporter())
         reporter.advance(0.3)
-        search = Search(self.runtime, link, folds, reporter)
-        if folds:
+        search, kappa = Search(self.runtime, link, folds, reporter), first.kappa
+        if given.nu is None and sizes.ordinary < FEW_DIFFER:
+            if not settings.keeps_kappa:  # whoever leaves goes further, and sooner
+                kappa /= max(sizes.ordinary, LEAST_ORDINARY) ** 2
+            sizes = self.runtime.run(
+                FindSizesOfMany(link, sizes, given, settings.seed or 0), Reporter()
+            )
+        elif folds:
             sizes = search.best_from(sizes, given)
         sizes = self.runtime.run(RefreshReference(link, sizes), Reporter())
+        references = search.references(sizes)
         reporter.reach(Progress(1.0, 0.0, 0))
-        models = [Model(replace(first, nu=sizes.nu), sizes.terms)]
-        if folds and given.nu is None and sizes.ordinary < FEW_DIFFER:
-            many = FindSizesOfMany(link, sizes, settings.seed or 0)
-            few = self.runtime.run(many, Reporter())
-            kappa = first.kappa if settings.keeps_kappa else KAPPA_OF_FEW
-            models.append(Model(replace(first, nu=few.nu, kappa=kappa), few.terms))
-        n_items = len(self.runtime.summary.items)
-        return Sizing(tuple(models), sizes.spreads, search.references(n_items))
+        model = Model(replace(first, nu=sizes.nu, kappa=kappa), sizes.terms)
+        return Sizing(model, sizes.spreads, references)
 
     def _times(self, model: Model) -> Floats:
         if self.settings.times is not None:
@@ -315,55 +314,38 @@ class _Fit:
         models: list[Model],
         grids: list[Floats],
         folds: list[Fold],
-        found: Sizing,
+        found: Sizing | None,
         reporter: Reporter,
     ) -> tuple[Selection, RegularizationPath | None, Model]:
-        """Score the path of every model on every fold; follow the whole one if it may be.
-
-        Of models that were found from the votes, the first folds choose one.
-        """
-        settings, first = self.settings, self._first(folds, models)
-        share = _share(models, folds, first)
+        """Score the path of every model on every fold; follow the whole one if it may be."""
+        settings, n_folds = self.settings, len(folds)
+        share = 1.0 / (1 + len(models) * n_folds)
 
         def job(number: int, fold: Fold) -> ScoreFold:
             model = models[number]
-            if found.references:
+            if found is not None:
                 model = model._replace(terms=model.terms.referring(found.references[fold.number]))
             path, name = settings.path(model, grids[number]), f"candidate-{number}"
             name += f"-fold-{fold.number}"
             return ScoreFold(path, fold, settings.rule, name, self.checkpoints)
 
-        def score(jobs: list[Any]) -> list[Any]:
-            return self.runtime.side_by_side(
-                [(each, reporter.part(share)) for each in jobs], reporter
-            )
-
-        left, scored = list(range(len(models))), {}
+        jobs: list[Any] = [job(*each) for each in product(range(len(models)), folds)]
         # Where all snapshots are kept, the path of the only model need not wait for the folds.
         beside = []
         if len(models) == 1 and self.runtime.is_alone:
             beside = [self._whole_path(models[0], grids[0], None)]
-        results = score([*beside, *(job(*each) for each in product(left, first))])
-        for number in left:
-            scored[number] = results[len(beside) :][number * len(first) :][: len(first)]
-
-        def choose() -> Selection:
-            curves = [_curves(models[each].dynamics, grids[each], scored[each]) for each in left]
-            cautious = settings.sizing is not None
-            return Selection.best_of(curves, settings.scoring, settings.rule, cautious=cautious)
-
-        selection = choose()
-        chosen = left[selection.candidates.index(selection.chosen)]
-        if len(first) < len(folds):
-            left = [chosen]
-            scored[chosen] += score([job(chosen, fold) for fold in folds[len(first) :]])
-            selection = choose()
-        return selection, results[0] if beside else None, models[chosen]
-
-    def _first(self, folds: list[Fold], models: list[Model]) -> list[Fold]:
-        """Return the folds that choose among models: all, unless sizes were found."""
-        chooses = self.settings.sizing is not None and len(models) > 1
-        return folds[:FOLDS_THAT_CHOOSE] if chooses else folds
+        results = self.runtime.side_by_side(
+            [(each, reporter.part(share)) for each in beside + jobs], reporter
+        )
+        scored = results[len(beside) :]
+        curves = [
+            _curves(model.dynamics, grid, scored[number * n_folds :][:n_folds])
+            for number, (model, grid) in enumerate(zip(models, grids, strict=True))
+        ]
+        cautious = settings.sizing is not None
+        selection = Selection.best_of(curves, settings.scoring, settings.rule, cautious=cautious)
+        chosen = models[selection.candidates.index(selection.chosen)]
+        return selection, results[0] if beside else None, chosen
 
     def _whole_path(self, model: Model, times: Floats, chosen: float | None) -> FollowPath:
         path = self.settings.path(model, times)
@@ -371,16 +353,11 @@ class _Fit:
 
 
 class Sizing(NamedTuple):
-    """Models whose sizes were found from the votes."""
+    """A model whose sizes were found from the votes."""
 
-    models: tuple[Model, ...]
+    model: Model
     spreads: Mapping[str, float]
-    references: Sequence[Floats | None] = ()  # of the sharpness, by fold
-
-
-def _share(models: list[Model], folds: list[Fold], first: list[Fold]) -> float:
-    """Return which share of the work one path is, where the first folds choose among models."""
-    return 1.0 / (1 + len(models) * len(first) + len(folds) - len(first))
+    references: Sequence[Floats | None]  # of the sharpness, by fold
 
 
 def _curves(dynamics: Dynamics, times: Floats, scored: Sequence[FoldScores]) -> Curves:

@@ -94,11 +94,12 @@ class FindSizesOfMany(_FoundByAll):
 
     link: Link
     sizes: Sizes
+    given: Given
     seed: int
 
     def run(self, votes: Comparisons, runtime: Runtime, reporter: Reporter) -> Sizes:
         """Return what all machines find together."""
-        return of_the_many(votes, self.link, self.sizes, runtime, self.seed)
+        return of_the_many(votes, self.link, self.sizes, runtime, self.given, self.seed)
 
 
 @dataclass(frozen=True)

@@ -57,8 +57,11 @@ class Search:
                 break
         return sizes, losses
 
-    def references(self, n_items: int) -> list[Floats | None]:
+    def references(self, sizes: Sizes) -> list[Floats | None]:
         """Return the reference of the sharpness in every fold."""
+        if self.folds and self.starts[0] is None:
+            self._losses(sizes)
+        n_items = len(self.runtime.summary.items)
         return [None if start is None else start[:n_items] for start in self.starts]
 
     def _losses(self, sizes: Sizes) -> Floats:

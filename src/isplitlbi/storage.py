@@ -53,7 +53,7 @@ from isplitlbi.solvers import Dynamics
 
 __all__ = ["ESTIMATORS", "load_model", "refuse_existing", "save_model"]
 
-FORMAT, FORMAT_VERSION = "isplitlbi model", 5
+FORMAT, FORMAT_VERSION = "isplitlbi model", 6
 
 # What can be stored; a new estimator that has scores is added here.
 ESTIMATORS: dict[str, type[ScoreEstimator]] = {
@@ -203,7 +203,7 @@ def _chosen(fitted: Fitted) -> dict[str, float]:
     if fitted.dynamics is not None and fitted.time is not None:
         chosen |= {
             "time": fitted.time, "nu": fitted.dynamics.nu, "kappa": fitted.dynamics.kappa,
-            "delta": fitted.dynamics.delta,
+            "delta": fitted.dynamics.delta, "reach": fitted.dynamics.reach,
         }  # fmt: skip
     return chosen
 
@@ -310,7 +310,7 @@ def _loaded(source: Path) -> ScoreEstimator:
     path = dynamics = time = selection = None
     if (source / "path.npz").exists() or "time" in chosen:
         time = chosen.pop("time")
-        dynamics = Dynamics(*(chosen.pop(name) for name in ("nu", "kappa", "delta")))
+        dynamics = Dynamics(*(chosen.pop(name) for name in ("nu", "kappa", "delta", "reach")))
         path = RegularizationPath.load(source / "path.npz")
         parameters = path.at(time)
         same_fit = (path.settings["nu"], path.settings["kappa"]) == (dynamics.nu, dynamics.kappa)

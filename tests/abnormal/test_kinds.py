@@ -15,7 +15,7 @@ from isplitlbi.abnormal.kinds import (
     Evidence,
     Figures,
 )
-from isplitlbi.solvers.likelihood import NUMBERS
+from isplitlbi.solvers.common import NUMBERS
 
 EACH = pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
 

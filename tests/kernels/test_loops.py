@@ -83,7 +83,7 @@ def test_explicit_step_is_the_same_compiled(link, seed, weighted, scale, traits)
     terms, layout, rng = some_layout(seed, weighted, terms_with(*traits))
     problem = Problem.of(layout, DELTA, terms)
     start = random_flow(layout, rng, scale)
-    numbers = rng.uniform(1e-4, 1e-2), rng.uniform(0.1, 10.0), rng.uniform(1.0, 100.0)
+    numbers = rng.uniform([1e-4, 0.1, 1.0, 0.0], [1e-2, 10.0, 100.0, 1.0])
     results = []
     for loops in (plain, compiled):
         flow = copied(start)
@@ -143,7 +143,7 @@ def test_users_without_votes_in_a_subset_are_the_same_compiled():
     for loops in (plain, compiled):
         flow, gradient = copied(start), room_for_gradient(layout)
         results.append(
-            (*loops.explicit_step(link, problem, flow, gradient, 1e-3, 1.0, 10.0), *flow)
+            (*loops.explicit_step(link, problem, flow, gradient, 1e-3, 1.0, 10.0, 0.1), *flow)
         )
         silent = ~np.isin(layout.slots.owner, [1, 4])
         assert silent.any() and not gradient.slots[silent].any()

@@ -39,7 +39,7 @@ few, some = settings(max_examples=4), settings(max_examples=8)
 def test_loops_of_the_explicit_scheme_are_the_same_compiled(link, terms, seed, weighted, scale):
     terms, layout, rng = some_layout(seed, weighted, terms)
     problem, start = Problem.of(layout, DELTA, terms), random_flow(layout, rng, scale, terms)
-    numbers = rng.uniform(1e-4, 1e-2), rng.uniform(0.1, 10.0), rng.uniform(1.0, 100.0)
+    numbers = rng.uniform([1e-4, 0.1, 1.0, 0.0], [1e-2, 10.0, 100.0, 1.0])
     deviates, answering = rng.random(layout.n_users) < 0.5, terms.answering(link)
     results = []
     for loops in (plain, compiled):

@@ -304,6 +304,7 @@ def test_a_result_echoes_its_settings():
         "nu": 0.25,
         "kappa": 4.0,
         "delta": 0.01,
+        "reach": np.inf,
         "step_scale": 0.5,
         "projection": "separate",
         "max_steps": 10_000,

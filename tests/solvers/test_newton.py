@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from isplitlbi import kernels
 from isplitlbi.data.layout import Layout
-from isplitlbi.kernels import Anchor, Gradient, Problem, newton
+from isplitlbi.kernels import Anchor, Flow, Gradient, Problem, newton
 from isplitlbi.model.links import Logistic, Probit
 from isplitlbi.runtime import blocks
 from isplitlbi.runtime.local import Local
@@ -42,8 +42,8 @@ def some_anchor(layout, rng, kind):
         deviation, dual = rng.normal(size=(2, n_slots))
         own = DELTA + rng.exponential(size=layout.n_users)
         deviation[layout.slots.threshold] = own - consensus[at]
-        damping = 1.0 / (kappa * step)
-        return Anchor(consensus, deviation, dual, step, nu, kappa, damping, True, holds)
+        flow = Flow(consensus, deviation, dual, np.zeros(n_slots))
+        return Anchor.of_step(flow, step, (nu, kappa, rng.choice([0.0, 0.5])), holds)
     variance = rng.uniform(0.1, 10.0)
     if kind == "free consensus":
         return Anchor.ridge(consensus, n_slots, variance, holds, damping=1e-3, moves=True)
@@ -111,7 +111,9 @@ def test_at_the_solution_nothing_pulls_any_more(link, kind, seed, traits):
     place = np.maximum(layout.slots.coordinate - layout.vector.n_items + 1, 0)
     held = anchor.holds[place]
     pull = held * (
-        (dual - anchor.dual) / anchor.step + anchor.damping * (deviation - anchor.deviation)
+        (dual - anchor.dual) / anchor.step
+        + anchor.damping * (deviation - anchor.deviation)
+        + anchor.precision * deviation
     )
     of_users = gradient.slots + pull
     at = layout.slots.threshold

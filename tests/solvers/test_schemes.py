@@ -1,6 +1,7 @@
 """The contract of a scheme: what every way to follow a path must keep to."""
 
 import json
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -10,10 +11,11 @@ from hypothesis import strategies as st
 
 from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.data.layout import Layout
+from isplitlbi.errors import InvalidSetting
 from isplitlbi.model.links import LINKS, Logistic, Probit
 from isplitlbi.model.terms import PAPER, Side
 from isplitlbi.path import Ending
-from isplitlbi.solvers import Dynamics, Explicit, Implicit
+from isplitlbi.solvers import Dynamics, Explicit, Implicit, fit_before_entries
 from paths import (
     SLOW,
     SNAPSHOTS,
@@ -208,6 +210,8 @@ def test_the_implicit_scheme_follows_the_explicit_one_whatever_the_terms(model, 
         terms = sized_terms("all", features=("length",), has_ties=terms.has_ties)
     if not terms.has_ties:
         votes = votes.subset(votes.outcome != 0)
+    if model in ("all", "taste", "forced choice"):  # whoever leaves is held, too
+        dynamics = replace(SLOW, reach=5.0)
     scales = 0.4, 0.2
     if name == "uniform":
         dynamics, times, scales = Dynamics(nu=0.1, kappa=1.0), np.linspace(0.1, 0.5, 4), (1.0, 0.5)
@@ -244,6 +248,39 @@ def test_both_schemes_follow_the_same_path_whatever_the_terms(scheme):
     assert path.vector.traits == ("leftmost", "newest", "threshold")
     for part in ("consensus", "deviation"):
         assert max(relative_errors(path, truth, part)) < 0.03
+
+
+# --- how far users may go ------------------------------------------------------------------
+
+
+@every_scheme
+@every_model
+def test_before_anybody_leaves_the_reach_leaves_no_trace(scheme, terms):
+    votes, early = mixed_votes(), [0.02, 0.04]
+    near, far = (
+        walk(votes, scheme, replace(SLOW, reach=reach), early, terms=terms)
+        for reach in (2.0, np.inf)
+    )
+    assert not near.sparse.any() and not far.sparse.any()
+    np.testing.assert_allclose(near.deviation, far.deviation, atol=2e-3)
+    np.testing.assert_allclose(near.consensus, far.consensus, atol=2e-3)
+
+
+@every_scheme
+def test_in_the_end_everybody_is_held_by_the_reach_alone(scheme):
+    terms, votes, dynamics = MODELS["terms"], mixed_votes(), replace(SLOW, reach=4.0)
+    path = walk(votes, scheme, dynamics, [10.0, 150.0], terms=terms)
+    assert np.isfinite(path.entry_times).all()
+    wide = Dynamics(nu=dynamics.nu * dynamics.reach)
+    resting = fit_before_entries(votes, Logistic(), wide, terms=terms, tol=1e-6)
+    np.testing.assert_allclose(path.deviation[-1], resting.deviation, atol=0.02)
+    np.testing.assert_allclose(path.sparse[-1], path.deviation[-1], atol=0.02)
+
+
+@pytest.mark.parametrize("reach", [1.0, 0.5, -3.0, np.nan])
+def test_a_reach_that_is_no_further_than_the_others_is_refused(reach):
+    with pytest.raises(InvalidSetting, match=r"reach is .*; it must be more than 1"):
+        Dynamics(reach=reach)
 
 
 # --- thresholds ----------------------------------------------------------------------------
@@ -516,7 +553,7 @@ def test_a_path_that_reaches_no_time_has_the_right_shapes(scheme, keep):
 @every_scheme
 @every_model
 def test_a_result_echoes_its_settings(scheme, terms):
-    dynamics = Dynamics(nu=0.25, kappa=4.0, delta=0.01)
+    dynamics = Dynamics(nu=0.25, kappa=4.0, delta=0.01, reach=50.0)
     path = walk(mixed_votes(), scheme, dynamics, [0.01], link=Probit(), terms=terms)
     assert path.settings == {
         "link": "probit",
@@ -525,6 +562,7 @@ def test_a_result_echoes_its_settings(scheme, terms):
         "nu": 0.25,
         "kappa": 4.0,
         "delta": 0.01,
+        "reach": 50.0,
         **vars(scheme),
     }
 

@@ -43,6 +43,9 @@ Sides = Literal["known", "unknown"]
 
 # Where nothing else is said, and nothing is chosen from the votes.
 NU, KAPPA = 0.3, 30.0
+# How much larger than that of others the variance of users outside the consensus may be, where
+# their number of votes does not say so: weak, but no vote makes anybody infinite.
+REACH = 1000.0
 
 FEWEST_WINNERS = 20  # on one side and none on the other: by chance once in a million studies
 
@@ -317,7 +320,7 @@ class ISplitLBI(ScoreEstimator):
         return FitSettings(
             link=link_named(self.link),
             candidates=tuple(
-                Dynamics(float(n), float(k), self.delta)
+                Dynamics(float(n), float(k), self.delta, np.inf if sizing is None else REACH)
                 for n, k in product(nus if nus.size else [NU], kappas if kappas.size else [KAPPA])
             ),
             sizing=sizing,

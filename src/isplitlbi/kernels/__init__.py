@@ -131,15 +131,18 @@ class Anchor(NamedTuple):
     kappa: float
     damping: float  # 1 / (kappa * step) on the path
     moves: bool  # whether the consensus may move
+    precision: float  # of a prior on deviations, around zero, whoever has left
     holds: Floats  # (n_terms,) how strongly each term is held: 1 on the path
 
     @classmethod
-    def of_step(cls, flow: Flow, step: float, dynamics: tuple[float, float], holds: Floats) -> Self:
-        """Return what a step of the path is held to, given nu and kappa."""
-        nu, kappa = dynamics
+    def of_step(
+        cls, flow: Flow, step: float, dynamics: tuple[float, float, float], holds: Floats
+    ) -> Self:
+        """Return what a step of the path is held to, given nu, kappa and that precision."""
+        nu, kappa, precision = dynamics
         damping = 1.0 / (kappa * step)
         consensus, deviation, dual, _ = flow
-        return cls(consensus, deviation, dual, step, nu, kappa, damping, True, holds)
+        return cls(consensus, deviation, dual, step, nu, kappa, damping, True, precision, holds)
 
     @classmethod
     def ridge(
@@ -155,7 +158,7 @@ class Anchor(NamedTuple):
         """Hold deviations around zero by that variance: a step so short that nobody leaves."""
         nothing = np.zeros(n_slots)
         step = SHORT_STEP * variance
-        return cls(consensus, nothing, nothing, step, variance, 1.0, damping, moves, holds)
+        return cls(consensus, nothing, nothing, step, variance, 1.0, damping, moves, 0.0, holds)
 
 
 SHORT_STEP = 1e-6  # of nu: W stays inside the unit ball for deviations up to its inverse

@@ -88,13 +88,14 @@ def shrink_groups(slots, dual, kappa, sparse):
 
 
 @loop
-def explicit_step(link, problem, flow, gradient, step, nu, kappa):
+def explicit_step(link, problem, flow, gradient, step, nu, kappa, precision):
     loss = loss_and_gradient(link, problem, flow.consensus, flow.deviation, gradient)
     for coordinate in range(len(flow.consensus)):
         flow.consensus[coordinate] -= kappa * step * gradient.consensus[coordinate]
     for slot in range(len(flow.deviation)):
         pull = (flow.deviation[slot] - flow.sparse[slot]) / nu
-        flow.deviation[slot] -= kappa * step * (gradient.slots[slot] + pull)
+        held = pull + precision * flow.deviation[slot]
+        flow.deviation[slot] -= kappa * step * (gradient.slots[slot] + held)
         flow.dual[slot] += step * pull
     norm = shrink_groups(problem.slots, flow.dual, kappa, flow.sparse)
     return loss, norm

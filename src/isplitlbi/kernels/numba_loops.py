@@ -48,6 +48,7 @@ def cost_of_deviations(anchor, first_slot, last, n_traits, own, pushed):
             moved_square += hold * moved * moved
         start, stop = stop, stop + ONE
     cost = 0.5 * anchor.damping * moved_square + 0.5 * deviation_square / anchor.nu
+    cost += 0.5 * anchor.precision * deviation_square
     return cost, math.sqrt(square)
 
 
@@ -130,7 +131,7 @@ def assemble(link, problem, users, anchor, consensus, own, system, sums):
             factor = (1.0 + ratio / norm) / (1.0 + ratio)
             second = ratio / (nu * (1.0 + ratio) * norm**3)
             value -= 0.5 * kappa / (step * (1.0 + ratio)) * (norm - 1.0) ** 2
-        first = factor / nu
+        first = factor / nu + anchor.precision
         system.bend[user, 0] = first
         system.bend[user, 1] = second
         start, stop = first_slot, last - n_traits
@@ -140,6 +141,7 @@ def assemble(link, problem, users, anchor, consensus, own, system, sums):
                 k, w = slot - first_slot, system.pushed[slot]
                 pull = (factor * w - anchor.dual[slot]) * per_step
                 pull += damping * (own[slot] - anchor.deviation[slot])
+                pull += anchor.precision * own[slot]
                 stiffness = hold * (damping + first - second * w * w)
                 room.pulls[k] = hold * pull
                 system.residual[slot] = -(scale * slope[k] + hold * pull)

@@ -81,13 +81,14 @@ def explicit_step(
     step: float,
     nu: float,
     kappa: float,
+    precision: float,
 ) -> tuple[float, Floats]:
     """Take one step of Eq. 9, without its projections; return the old loss and the dual's norms."""
     consensus, deviation, dual, sparse = flow
     loss = loss_and_gradient(link, problem, consensus, deviation, gradient)
     consensus -= kappa * step * gradient.consensus
     pull = (deviation - sparse) / nu
-    deviation -= kappa * step * (gradient.slots + pull)
+    deviation -= kappa * step * (gradient.slots + pull + precision * deviation)
     dual += step * pull
     norm = shrink_groups(problem.slots, dual, kappa, sparse)
     return loss, norm

@@ -133,16 +133,17 @@ def _cost_of_deviations(
     out, safe = norm > 1.0, np.maximum(norm, 1.0)
     factor = np.where(out, (1.0 + a / safe) / (1.0 + a), 1.0)
     bend = system.bend[slice(*users)]
-    bend[:, 0] = factor / nu
+    bend[:, 0] = factor / nu + anchor.precision
     bend[:, 1] = np.where(out, a / (nu * (1.0 + a) * safe**3), 0.0)
     # The function itself, up to a constant, in a form that cancels no large terms.
     relief = 0.5 * kappa / (step * (1.0 + a)) * (safe - 1.0) ** 2
     pull = (np.repeat(factor, block.sizes) * w - anchor.dual[part]) / step
-    pull = held * (pull + damping * moved)
+    pull = held * (pull + damping * moved + anchor.precision * deviation)
     stiffness = damping + np.repeat(bend[:, 0], block.sizes)
     stiffness = held * (stiffness - np.repeat(bend[:, 1], block.sizes) * w * w)
     cost = 0.5 * damping * np.sum(held * moved * moved)
-    cost += 0.5 * np.sum(held * deviation * deviation) / nu - np.sum(relief)
+    square = np.sum(held * deviation * deviation)
+    cost += 0.5 * square / nu + 0.5 * anchor.precision * square - np.sum(relief)
     return pull, stiffness, float(cost)
 
 

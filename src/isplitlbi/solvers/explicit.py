@@ -86,20 +86,20 @@ class _ExplicitStepper:
         self.of_a_win = settings.link.curvature_bounds(1.0)[0]
         # What holds deviations and consensus by themselves; P and Gamma relax at the rate 2/nu.
         held = float(np.max(self.problem.precision))
-        self.of_priors = max(2.0 / settings.dynamics.nu, 0.5 * held)
+        nu, _, precision = settings.dynamics.numbers
+        self.of_priors = max(2.0 / nu + 0.5 * precision, 0.5 * held)
         self.gradient = Gradient(np.empty(layout.vector.width), np.empty(layout.n_slots))
 
     def step(self, state: State, until: float, last: float) -> None:
         """Take one step of Eq. 9, at most to ``until``."""
-        nu, kappa = self.dynamics.nu, self.dynamics.kappa
         # The last step to a requested time lands on it exactly, without a sliver of a step after.
-        step = self.scheme.step_scale / (kappa * self._curvature(state))
+        step = self.scheme.step_scale / (self.dynamics.kappa * self._curvature(state))
         if state.time + step * (1.0 + 1e-9) >= until:
             step, time = until - state.time, until
         else:
             time = state.time + step
         _, state.dual_norm = self.loops.explicit_step(
-            self.link, self.problem, state.flow, self.gradient, step, nu, kappa
+            self.link, self.problem, state.flow, self.gradient, step, *self.dynamics.numbers
         )
         if self.problem.bounded:
             self.loops.project_thresholds(

@@ -108,7 +108,7 @@ class _ImplicitStepper:
     def __init__(
         self, scheme: Implicit, layout: Layout, settings: PathSettings, runtime: Runtime
     ) -> None:
-        self.scheme, self.dynamics, self.loops = scheme, settings.dynamics, runtime.loops
+        self.scheme, self.numbers, self.loops = scheme, settings.dynamics.numbers, runtime.loops
         self.slots, self.threshold_at = layout.slots, layout.vector.threshold
         self.holds = settings.terms.holds
         self.solver = Solver(
@@ -140,9 +140,9 @@ class _ImplicitStepper:
 
     def _anchor(self, state: State, step: float) -> Anchor:
         """Return the old state of the second-order formula; the first step is of first order."""
-        dynamics, memory = (self.dynamics.nu, self.dynamics.kappa), state.memory
+        memory: Memory | None = state.memory
         if memory is None:
-            return Anchor.of_step(state.flow, step, dynamics, self.holds)
+            return Anchor.of_step(state.flow, step, self.numbers, self.holds)
         ratio = step / memory.last_steps[0]
         # Written from the last state on: x_n + step ratio/(1 + 2 ratio) (x_n - x_{n-1}) / h_n.
         reach = step * ratio / (1.0 + 2.0 * ratio)
@@ -153,7 +153,7 @@ class _ImplicitStepper:
             state.sparse,
         )
         step = step * (1.0 + ratio) / (1.0 + 2.0 * ratio)
-        return Anchor.of_step(flow, step, dynamics, self.holds)
+        return Anchor.of_step(flow, step, self.numbers, self.holds)
 
     def _predict(self, state: State, step: float) -> tuple[Floats, Floats]:
         """Continue the last steps of consensus and deviations by a parabola."""

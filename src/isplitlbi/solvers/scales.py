@@ -32,9 +32,11 @@ OVER_RELAXED = 1.8  # power of a correction; plain ones take several times as ma
 FIRST_VARIANCES = {"taste": 0.3, "sharpness": 0.2, "side": 0.1, "threshold": 0.3}
 OTHER_VARIANCE = 0.05
 SMALLEST, LARGEST = 1e-5, 1e2  # variances
+LARGEST_OF_SCORES = 25.0  # in the consensus: votes without a contradiction would have no limit
 MOST_CHANGE = 8.0  # of a variance, in one round
 SMALLEST_SHARE = 1e-3  # of numbers that the votes determine
-N_ROUNDS_OF_MANY = 3
+N_ROUNDS_OF_MANY, N_ROUNDS_OF_SHARPNESS = 3, 5
+STANDS_OUT = 4.0  # times the variance of the user in the middle
 # Cubes of the numbers of parameters, summed over the users who are looked at closely. Users with
 # very many parameters have so many votes that each can be looked at by itself.
 MOST_WORK, MANY = 5e7, 64
@@ -108,21 +110,37 @@ def estimate_sizes(
 
     Machines that hold other users find the same.
     """
-    given, names, guess = given or Given(), terms.names, None
-    first = [
+    first = np.array([
         FIRST_VARIANCES.get(name, OTHER_VARIANCE) * (scale > 0.0)
-        for name, scale in zip(names, terms.scales, strict=True)
-    ]
-    variances, sample = np.array(first), _sample(votes, terms, runtime, seed)
-    for number in range(N_ROUNDS):
-        variances = given.correct(names, variances)
+        for name, scale in zip(terms.names, terms.scales, strict=True)
+    ])  # fmt: skip
+    nu = float(first[0] or first.max()) or 1.0
+    start = Sizes(_with_variances(terms, first, nu), nu)
+    sizes, found = _rounds(votes, link, start, runtime, N_ROUNDS, seed, given)
+    return replace(sizes, ordinary=found.ordinary)
+
+
+def _rounds(
+    votes: Comparisons,
+    link: Link,
+    sizes: Sizes,
+    runtime: Runtime,
+    n_rounds: int,
+    seed: int,
+    given: Given | None = None,
+) -> tuple[Sizes, _Spread]:
+    """Fit and correct again and again; return the last sizes, and what was found with them."""
+    terms, variances, guess, given = sizes.terms, sizes.variances, None, given or Given()
+    sample = _sample(votes, terms, runtime, seed)
+    for number in range(n_rounds):
+        variances = given.correct(terms.names, variances)
         nu = given.nu or max(float(variances[0] or variances.max()), SMALLEST)
         terms = _with_variances(terms, variances, nu)
         guess = guess and _rescaled(guess, terms)
         fitted = fit_before_entries(votes, link, Dynamics(nu), runtime, ROUGH, terms, guess)
         curvature, guess = Curvature.of(votes, link, fitted), fitted
         found = _spread(fitted, curvature, nu, sample, runtime)
-        if number == N_ROUNDS - 1:
+        if number == n_rounds - 1:
             break
         variances = found.corrected(variances)
         of_scores, of_habits = _of_consensus(fitted, curvature, nu, runtime)
@@ -131,7 +149,7 @@ def estimate_sizes(
         terms = replace(terms, habit_variance=of_habits)
         if number in REFERENCES:
             terms = terms.referring(fitted.common.scores.copy())
-    return Sizes(terms, nu, found.ordinary)
+    return replace(sizes, terms=terms, nu=nu), found
 
 
 def fit_sized(
@@ -207,7 +225,19 @@ class _Spread:
 
     squares: Floats  # (n_terms,) in units of nu
     known: Floats  # (n_terms,)
-    ordinary: float  # squares over known numbers of taste, of the user in the middle
+    taste_squares: Floats  # (n_users,) of every user's taste alone
+    taste_known: Floats  # (n_users,)
+
+    @property
+    def ordinary(self) -> float:
+        """Squares over known numbers of taste: the median, every user by what is known of them."""
+        there = self.taste_known > SMALLEST_SHARE
+        if not there.any():
+            return 1.0
+        weight = self.taste_known[there]
+        ratio = self.taste_squares[there] / weight
+        order = np.argsort(ratio, kind="stable")
+        return float(ratio[order][np.searchsorted(np.cumsum(weight[order]), 0.5 * weight.sum())])
 
     def corrected(self, variances: Floats) -> Floats:
         """Return variances that agree better with it."""
@@ -236,38 +266,33 @@ def _spread(
     term = np.maximum(slots.coordinate - fitted.n_items + 1, 0)
     squares, known = (np.bincount(term, each, n_terms) for each in (square, certain))
     squares, known = runtime.total(squares, known)
-    per_user = (
+    of_users = (
         np.bincount(slots.owner, np.where(term == 0, each, 0.0), slots.n_users)
         for each in (square, certain)
     )
-    middle = _middle(*(runtime.everybody(each.astype(np.float64)) for each in per_user))
-    return _Spread(squares, known, middle)
+    return _Spread(squares, known, *(runtime.everybody(each.astype(float)) for each in of_users))
 
 
-def _middle(squares: Floats, known: Floats) -> float:
-    """Return the median of the ratios, every user by what is known of them."""
-    there = known > SMALLEST_SHARE
-    if not there.any():
-        return 1.0
-    ratio, weight = squares[there] / known[there], known[there]
-    order = np.argsort(ratio, kind="stable")
-    return float(ratio[order][np.searchsorted(np.cumsum(weight[order]), 0.5 * weight.sum())])
+def of_the_many(
+    votes: Comparisons, link: Link, sizes: Sizes, runtime: Runtime, given: Given, seed: int
+) -> Sizes:
+    """Return sizes that fit the users in the middle, where others differ by far more.
 
-
-def of_the_many(votes: Comparisons, link: Link, sizes: Sizes, runtime: Runtime, seed: int) -> Sizes:
-    """Return sizes that fit the users in the middle, where others differ by far more."""
-    sample = _sample(votes, sizes.terms, runtime, seed)
-    guess = None
+    Sharpness is that of users who do not stand out: what others have of it, their taste tells, and
+    what they do to the consensus would seem to be sharpness of everybody else.
+    """
     for _ in range(N_ROUNDS_OF_MANY):
         sizes = sizes.resized(dict.fromkeys(sizes.terms.names, sizes.ordinary))
-        guess = guess and _rescaled(guess, sizes.terms)
-        fitted = fit_before_entries(
-            votes, link, Dynamics(sizes.nu), runtime, ROUGH, sizes.terms, guess
-        )
-        curvature, guess = Curvature.of(votes, link, fitted), fitted
-        found = _spread(fitted, curvature, sizes.nu, sample, runtime)
+        found = _rounds(votes, link, sizes, runtime, 1, seed)[1]
         sizes = replace(sizes, ordinary=min(found.ordinary, 1.0))
-    return sizes
+    if not sizes.terms.has_sharpness or SHARPNESS in given.scales:
+        return sizes
+    stands_out = found.taste_squares > STANDS_OUT * found.ordinary * found.taste_known
+    here = stands_out[runtime.first : runtime.first + votes.n_users]
+    others = votes.subset(~here[votes.user])
+    alone, _ = _rounds(others, link, sizes, runtime, N_ROUNDS_OF_SHARPNESS, seed)
+    at = sizes.terms.names.index(SHARPNESS)
+    return sizes.resized({SHARPNESS: min(alone.variances[at] / sizes.variances[at], 1.0)})
 
 
 def _of_consensus(
@@ -282,7 +307,7 @@ def _of_consensus(
     of_items, of_habits = runtime.total(of_items, curvature.of_habits())
     scores = fitted.consensus[vector.scores]
     return (
-        _variance(scores, of_items, terms.score_variance),
+        min(_variance(scores, of_items, terms.score_variance), LARGEST_OF_SCORES),
         _variance(fitted.consensus[vector.habits], of_habits, terms.habit_variance)
         if vector.has_habits
         else terms.habit_variance,

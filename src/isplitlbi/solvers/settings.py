@@ -7,6 +7,10 @@ The path is the solution of::
 
 with the thresholds of the consensus and of every user at least delta. L is the *sum* of the losses
 over votes, so that nu, kappa and t mean the same for three thousand votes and thirty million.
+
+Where deviations have a reach r, a prior of variance r nu holds users who have left, too: its pull
+P / (r nu) is added to grad_P L. The other pull is weaker by as much, so that together they hold
+those who have not left as nu does alone.
 """
 
 from __future__ import annotations
@@ -37,6 +41,9 @@ class Dynamics:
     nu : float
         Prior variance of a user's weak deviations, in units of the link. Towards zero, only users
         outside the consensus deviate at all, and the path becomes that of LBI.
+    reach : float
+        Prior variance of the deviations of users outside the consensus, over nu: more than 1, or
+        infinite. It keeps them finite where nothing else does.
     kappa : float
         Damping: larger values bring the strong deviations closer to unbiased ones.
     delta : float
@@ -46,12 +53,21 @@ class Dynamics:
     nu: float = 0.3
     kappa: float = 30.0
     delta: float = 1e-3
+    reach: float = np.inf
 
     def __post_init__(self) -> None:
         """Refuse values for which there is no path."""
-        for name, value in asdict(self).items():
+        for name in ("nu", "kappa", "delta"):
+            value = getattr(self, name)
             if not (np.isfinite(value) and value > 0):
                 raise InvalidSetting(f"{name} is {value}; it must be positive and finite.")
+        if not self.reach > 1.0:
+            raise InvalidSetting(f"reach is {self.reach}; it must be more than 1.")
+
+    @property
+    def numbers(self) -> tuple[float, float, float]:
+        """What couples P to Gamma, kappa, and the precision that holds P whoever has left."""
+        return self.nu / (1.0 - 1.0 / self.reach), self.kappa, 1.0 / (self.reach * self.nu)
 
 
 class Stepper(Protocol):
