@@ -36,10 +36,14 @@ from isplitlbi.data.splits import split_within_user
 from isplitlbi.errors import InvalidSetting, ISplitLBIError
 from isplitlbi.evaluation.calibration import calibration_error
 from isplitlbi.evaluation.simulate import Study, simulate
+from isplitlbi.kernels import Anchor
 from isplitlbi.model.links import Logistic
 from isplitlbi.model.parameters import Parameters
+from isplitlbi.model.terms import Terms
+from isplitlbi.runtime.local import Local
 from isplitlbi.selection import score_votes
 from isplitlbi.solvers import fit_consensus
+from isplitlbi.solvers.newton import Solver
 
 HERE = Path(__file__).resolve().parent
 STUDIES = ("simulation", "age", "college", "llmfao", "wmt16_cze-eng")
@@ -212,28 +216,68 @@ def random_table(rows: list[dict[str, Any]]) -> str:
 
 
 RECOVERY: dict[str, Any] = {
-    "n_users": 200, "n_items": 10, "votes_per_user": (100, 100), "score_sd": 1.5, "threshold": 0.7,
+    "n_users": 200, "votes_per_user": (100, 100), "score_sd": 1.5, "threshold": 0.7,
     "abnormal_share": 0.0, "sharpness": (0, 0.5, 1, 2, -1), "side": 0.6, "taste_sd": 1.0,
     "threshold_sd": 0.4, "tie_habit": 0.4,
 }  # fmt: skip
+NUMBERS_OF_ITEMS = (6, 10)  # the more items, the fewer votes tell the taste for each
 ALIKE: dict[str, Any] = {
     "n_users": 200, "n_items": 20, "votes_per_user": (100, 100), "score_sd": 1.5, "threshold": 0.7,
     "abnormal_share": 0.0,
 }  # fmt: skip
 
 
-def run_simulated(n_studies: int) -> list[dict[str, Any]]:
+def run_simulated(n_studies: int, first_seed: int = 0) -> list[dict[str, Any]]:
     """Fit simulated studies; return how well each term is recovered, and what nothing costs."""
     rows = []
-    with bar(2 * n_studies) as tell:
-        for seed in range(n_studies):
-            study = simulate(**RECOVERY, random_state=seed)
-            model = ISplitLBI(with_tests=False).fit(study.votes)
-            rows += [{"seed": seed, **row} for row in recovered(model, study)]
-            tell("users who differ")
+    with bar((1 + len(NUMBERS_OF_ITEMS)) * n_studies) as tell:
+        for seed in range(first_seed, first_seed + n_studies):
+            for n_items in NUMBERS_OF_ITEMS:
+                study = simulate(**RECOVERY, n_items=n_items, random_state=seed)
+                model = ISplitLBI(with_tests=False).fit(study.votes)
+                best = correlations_of_the_best(study)
+                for row in recovered(model, study):
+                    row["possible"] = best.get(row["term"])
+                    row["term"] += f", {n_items} items"
+                    rows.append({"seed": seed, **row})
+                tell("users who differ")
             rows.append({"seed": seed, **cost_of_nothing(seed)})
             tell("users who are alike")
     return rows
+
+
+def correlations_of_the_best(study: Study) -> dict[str, float]:
+    """Return the correlations of an estimate that knows everything but the users themselves.
+
+    It has the true consensus and the true spread of every term, and only finds what is likeliest of
+    every user: more than that the votes do not tell.
+    """
+    votes, truth = study
+    nu = RECOVERY["taste_sd"] ** 2
+    slope = np.sqrt(np.mean((np.array(RECOVERY["sharpness"]) - 1.0) ** 2))
+    spreads = {"sharpness": slope, "side": RECOVERY["side"], "threshold": RECOVERY["threshold_sd"]}
+    terms = Terms.named("all").referring(truth.scores)
+    terms = terms.sized({name: float(sd / np.sqrt(nu)) for name, sd in spreads.items()})
+    layout = terms.layout(votes)
+    vector = layout.vector
+    consensus = np.zeros(vector.width)
+    consensus[vector.scores], consensus[vector.habits] = truth.scores, truth.habits
+    consensus[vector.threshold] = np.log(truth.threshold)
+    consensus[vector.place("side")] = truth.common_side
+    solver = Solver(layout, Logistic(), 1e-3, Local(votes), terms)
+    anchor = Anchor.ridge(consensus, layout.n_slots, nu, terms.holds)
+    _, deviation, *_ = solver.solve(anchor, 1e-6, consensus.copy(), np.zeros(layout.n_slots))
+    found = Parameters(vector, layout.slots, consensus, deviation, terms)
+    own = np.array([found.scores_of(user) for user in range(votes.n_users)])
+    along = centred(truth.scores)
+    tastes = (beside(centred(each), along) for each in (truth.user_scores(), own))
+    pairs = {
+        "taste": tuple(tastes),
+        "sharpness": (truth.sharpness, found.all_of("sharpness")),
+        "side": (truth.side, found.all_of("side")),
+        "threshold": (np.log(truth.user_thresholds()), np.log(found.all_of("threshold"))),
+    }
+    return {name: compared(name, *both)["correlation"] for name, both in pairs.items()}
 
 
 def recovered(model: Any, study: Study) -> Iterator[dict[str, Any]]:
@@ -310,9 +354,10 @@ def planted(task: tuple[str, int]) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def run_features(n_studies: int, n_processes: int) -> list[dict[str, Any]]:
+def run_features(n_studies: int, n_processes: int, first_seed: int = 0) -> list[dict[str, Any]]:
     """Fit studies with a planted effect of a feature."""
-    tasks = [(name, seed) for name in PLANTED_STUDIES for seed in range(n_studies)]
+    tasks = [(name, seed) for name in PLANTED_STUDIES
+             for seed in range(first_seed, first_seed + n_studies)]  # fmt: skip
     rows = []
     with bar(len(tasks)) as tell, ProcessPoolExecutor(n_processes) as pool:
         for row in pool.map(planted, tasks, chunksize=4):
@@ -353,14 +398,15 @@ def simulated_table(rows: list[dict[str, Any]]) -> str:
     lines = []
     for term in dict.fromkeys(row["term"] for row in rows):
         line = [term]
-        for name in ("correlation", "coverage", "excess"):
+        for name in ("correlation", "possible", "coverage", "excess"):
             values = [
                 row[name] for row in rows if row["term"] == term and row.get(name) is not None
             ]
             line.append(shown(*mean_and_error(values)) if values else "-")
         lines.append(line)
     return table(
-        ["term", "correlation with the truth", "intervals that cover it",
+        ["term", "correlation with the truth", "of the best that is possible",
+         "intervals that cover the truth",
          "log-loss above the consensus model's"], lines
     )  # fmt: skip
 
@@ -432,16 +478,17 @@ def main() -> int:
                         help="only simulated votes with a feature")  # fmt: skip
     parser.add_argument("--repeats", type=at_least_one, default=5,
                         help="how many simulated studies")  # fmt: skip
+    parser.add_argument("--seed", type=whole, default=0, help="of the first of these")
     parser.add_argument("--jobs", type=at_least_one, default=1, help="processes")
     parser.add_argument("--json", type=Path, help="file for all figures")
     asked = parser.parse_args()
     if unknown := set(asked.studies) - set(STUDIES):
         parser.error(f"{', '.join(sorted(unknown))}: not one of {', '.join(STUDIES)}")
     if asked.features:
-        rows = run_features(asked.repeats, asked.jobs)
+        rows = run_features(asked.repeats, asked.jobs, asked.seed)
         print(features_table(rows))
     elif asked.simulated:
-        rows = run_simulated(asked.repeats)
+        rows = run_simulated(asked.repeats, asked.seed)
         print(simulated_table(rows))
     else:
         rows = run_all(tasks_of(asked), asked.jobs)

@@ -14,9 +14,8 @@ from isplitlbi.typing import Floats
 
 __all__ = ["Search"]
 
-# Multiples of a variance that are tried, and how often at most.
-MULTIPLES = ((4.0, 3), (2.0, 1))
-USUAL_TRIALS = 12  # of sizes, for telling how far the work is
+MULTIPLE, MOST_MOVES = 4.0, 3  # of a variance, up or down
+USUAL_TRIALS = 7  # of sizes, for telling how far the work is
 
 
 class Search:
@@ -29,33 +28,40 @@ class Search:
         self.starts: list[Floats | None] = [None] * len(folds)
 
     def best_from(self, sizes: Sizes, given: Given) -> Sizes:
-        """Return the best of a few multiples, of taste and of the threshold."""
-        losses = self._losses(sizes)
-        for multiple, most in MULTIPLES:
-            for name in (TASTE, THRESHOLD):
-                known = given.nu is not None if name == TASTE else name in given.scales
-                if not known and sizes.terms.scale(name) > 0.0:
-                    sizes, losses = self._along(name, multiple, most, sizes, losses)
-        return sizes
+        """Return the best multiples, of taste and then of the threshold."""
+        best = sizes, self._losses(sizes)
+        for name in (TASTE, THRESHOLD):
+            known = given.nu is not None if name == TASTE else name in given.scales
+            if not known and sizes.terms.scale(name) > 0.0:
+                best = self._best_along(name, *best)
+        return best[0]
 
-    def _along(
-        self, name: str, multiple: float, most: int, sizes: Sizes, losses: Floats
-    ) -> tuple[Sizes, Floats]:
-        """Go up as long as that is clearly better or, if it is not at all, down."""
-        for factor in (multiple, 1.0 / multiple):
-            start = sizes
-            for _ in range(most):
-                other = sizes.resized({name: factor})
-                found = self._losses(other)
-                gains = losses - found
-                # What is larger has to prove itself: folds differ by chance.
-                noise = np.sqrt(len(gains) * np.var(gains, ddof=1)) if len(gains) > 1 else 0.0
-                if not np.sum(gains) > (noise if factor > 1.0 else 0.0):
-                    break
-                sizes, losses = other, found
-            if sizes is not start:
+    def _best_along(self, name: str, sizes: Sizes, losses: Floats) -> tuple[Sizes, Floats]:
+        """Go where the folds lose less, then to the bottom of a parabola through what was tried.
+
+        What is larger has to prove itself, since folds differ by chance.
+        """
+        here = sizes, losses
+
+        def beside(factor: float) -> tuple[Sizes, Floats]:
+            other = here[0].resized({name: factor})
+            return other, self._losses(other)
+
+        below, above = beside(1.0 / MULTIPLE), beside(MULTIPLE)
+        for _ in range(MOST_MOVES):
+            if _is_clear(here[1] - above[1]):
+                below, here = here, above
+                above = beside(MULTIPLE)
+            elif np.sum(below[1]) < np.sum(here[1]):
+                above, here = here, below
+                below = beside(1.0 / MULTIPLE)
+            else:
                 break
-        return sizes, losses
+        slope, bend = below[1] - above[1], np.sum(below[1] - 2.0 * here[1] + above[1])
+        if bend <= 0.0 or (np.sum(slope) > 0.0 and not _is_clear(slope)):
+            return here
+        bottom = beside(MULTIPLE ** float(np.clip(0.5 * np.sum(slope) / bend, -1.0, 1.0)))
+        return min(here, bottom, key=lambda each: float(np.sum(each[1])))
 
     def references(self, sizes: Sizes) -> list[Floats | None]:
         """Return the reference of the sharpness in every fold."""
@@ -75,3 +81,9 @@ class Search:
             self.starts = [each.consensus for each in found]
         self.reporter.advance(0.7 / USUAL_TRIALS)
         return np.array([each.loss for each in found])
+
+
+def _is_clear(gains: Floats) -> bool:
+    """Say whether gains of the folds are more than their noise."""
+    noise = np.sqrt(len(gains) * np.var(gains, ddof=1)) if len(gains) > 1 else 0.0
+    return bool(np.sum(gains) > noise)
