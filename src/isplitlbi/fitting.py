@@ -54,8 +54,8 @@ from isplitlbi.typing import Floats, Indices
 __all__ = ["FitSettings", "Fitted", "fit"]
 
 # Where the user in the middle deviates by less than this share of what all do, few differ by much,
-# and nu is what fits the others. Settled on simulated studies: benchmarks/sizes.py. Below the second
-# share, less damping than there only makes paths longer.
+# and nu is what fits the others. It was settled on simulated studies: benchmarks/sizes.py. Below
+# the second share, less damping than there only makes paths longer.
 FEW_DIFFER, LEAST_ORDINARY = 0.75, 0.3
 SHARE_OF_SIZING = 0.2  # of the work of a fit
 

@@ -18,6 +18,7 @@ from isplitlbi.runtime.base import Runtime
 from isplitlbi.runtime.local import Local
 from isplitlbi.runtime.progress import Reporter
 from isplitlbi.solvers.checkpoints import Checkpoint
+from isplitlbi.solvers.likelihood import fit_before_entries
 from isplitlbi.solvers.settings import PathSettings
 from isplitlbi.solvers.state import State
 from isplitlbi.typing import Floats
@@ -56,7 +57,7 @@ def follow(
         What the work is done with; where these are the votes of some users only, all machines
         follow the same path. By default one thread, and no other machine.
     initial
-        Where to start; the paper's start by default. It is not changed.
+        Where to start; by default where a path of these terms begins. It is not changed.
     observe
         Called at every requested time with its index and the state, which it must not change.
     keep
@@ -69,13 +70,21 @@ def follow(
     """
     runtime = runtime or Local(votes)
     layout, times = settings.terms.layout(votes), settings.times
-    walk = _Walk(layout, settings, runtime, initial)
     snapshots = _Snapshots((len(times), layout.vector.width), layout.n_slots, keep)
     resumed = None if checkpoint is None else checkpoint.restore()
     if resumed is not None:
-        walk.resume(resumed.state)
+        state = resumed.state
         snapshots.restore(resumed.n_done, resumed.extra)
-        _tell(reporter, resumed.n_done / len(times), resumed.state)
+        _tell(reporter, resumed.n_done / len(times), state)
+    elif initial is None:
+        state = _beginning(votes, settings, runtime)
+    elif initial.time > times[0]:
+        raise InvalidSetting(
+            f"the first time is {times[0]:g}, before the state's {initial.time:g}."
+        )
+    else:
+        state = initial.copy()
+    walk = _Walk(layout, settings, runtime, state)
     for index in range(snapshots.taken, len(times)):
         here = walk.to(times[index])
         if here is None:
@@ -92,6 +101,21 @@ def follow(
     return walk.path(snapshots)
 
 
+def _beginning(votes: Comparisons, settings: PathSettings, runtime: Runtime) -> State:
+    """Return where a path begins.
+
+    The paper's begins at nothing, and is soon where consensus and deviations come to rest. Others
+    begin there: everybody has what the ridge allows, and nobody has begun to leave.
+    """
+    terms, dynamics = settings.terms, settings.dynamics
+    layout = terms.layout(votes)
+    state = State.initial(layout, terms.start(layout.vector, dynamics.delta))
+    if terms.ties != "bounded":
+        resting = fit_before_entries(votes, settings.link, dynamics, runtime, terms=terms)
+        state.consensus, state.deviation = resting.consensus, resting.deviation
+    return state
+
+
 def _tell(reporter: Reporter | None, share: float, state: State) -> None:
     if reporter is not None:
         n_out = int(np.isfinite(state.entry_times).sum()) if reporter.is_heard else 0
@@ -102,26 +126,13 @@ class _Walk:
     """A state that advances step by step, and how that ended."""
 
     def __init__(
-        self, layout: Layout, settings: PathSettings, runtime: Runtime, initial: State | None
+        self, layout: Layout, settings: PathSettings, runtime: Runtime, state: State
     ) -> None:
-        if initial is None:
-            start = settings.terms.start(layout.vector, settings.dynamics.delta)
-            state = State.initial(layout, start)
-        elif initial.time > settings.times[0]:
-            raise InvalidSetting(
-                f"the first time is {settings.times[0]:g}, before the state's {initial.time:g}."
-            )
-        else:
-            state = initial.copy()
-        self.resume(state)
+        self.state, self._before = state, replace(state)
         self.ending = Ending.COMPLETE
         self._stepper = settings.scheme.prepare(layout, settings, runtime)
         self._runtime = runtime
         self._layout, self._settings = layout, settings
-
-    def resume(self, state: State) -> None:
-        """Go on from a state."""
-        self.state, self._before = state, replace(state)
 
     def to(self, time: float) -> State | None:
         """Return the state at that time, to be looked at; nothing if it is not reached."""

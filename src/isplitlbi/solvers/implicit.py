@@ -32,6 +32,7 @@ from isplitlbi.typing import Floats
 __all__ = ["NEWTON_ACCURACY", "Implicit"]
 
 FIRST_STEP = 1e-3  # of the first requested time
+BEFORE_ENTRY = 0.5  # of the time until the first user leaves
 SMALLEST_STEP = 1e-9  # of the time reached
 MOST_GROWTH = 2.0  # of a step over the last; the formula is stable up to 2.4
 ROUGHNESS = 5.0  # of paths in cross-validation, in their tolerance
@@ -110,6 +111,7 @@ class _ImplicitStepper:
     ) -> None:
         self.scheme, self.numbers, self.loops = scheme, settings.dynamics.numbers, runtime.loops
         self.slots, self.threshold_at = layout.slots, layout.vector.threshold
+        self.runtime = runtime
         self.holds = settings.terms.holds
         self.solver = Solver(
             layout, settings.link, settings.dynamics.delta, runtime, settings.terms
@@ -121,7 +123,7 @@ class _ImplicitStepper:
     def step(self, state: State, until: float, last: float) -> None:
         """Advance by one accepted step, at most to the last time."""
         memory: Memory | None = state.memory
-        wanted = FIRST_STEP * until if memory is None else memory.next_step
+        wanted = self._first_step(state, until) if memory is None else memory.next_step
         while True:
             landing = state.time + 1.5 * wanted >= last
             step = last - state.time if landing else wanted
@@ -137,6 +139,18 @@ class _ImplicitStepper:
             wanted = step * min(max(growth, 0.2), 0.6)
         self._accept(state, anchor, step, solved, step * min(growth, MOST_GROWTH))
         state.time = last if landing else state.time + step
+
+    def _first_step(self, state: State, until: float) -> float:
+        """Return the length of the first step.
+
+        Where consensus and deviations rest, only duals move, as straight lines, until somebody is
+        about to leave.
+        """
+        square = np.add.reduceat(state.deviation**2, self.slots.start[:-1])
+        largest = float(np.sqrt(np.max(self.runtime.everybody(square), initial=0.0)))
+        if state.time > 0.0 or not largest > 0.0:
+            return FIRST_STEP * until
+        return min(until, BEFORE_ENTRY * self.numbers[0] / largest)
 
     def _anchor(self, state: State, step: float) -> Anchor:
         """Return the old state of the second-order formula; the first step is of first order."""
