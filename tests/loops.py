@@ -3,7 +3,7 @@
 import numpy as np
 
 from isplitlbi import kernels
-from isplitlbi.kernels import Anchor, Flow, Gradient, Problem, Rates, System
+from isplitlbi.kernels import HOLD_BACK, Anchor, Flow, Gradient, Problem, Rates, System
 from isplitlbi.model.terms import PAPER
 from votes import random_votes
 
@@ -139,12 +139,17 @@ class ImplicitLoops:
         )
 
     def move_users(self, length):
-        """Return where the users get to."""
-        moved = np.full(self.n_slots, np.nan)
+        """Return where the users get to, half of them held back."""
+        moved, pace, n_grown = np.full(self.n_slots, np.nan), np.ones(self.n_users), 0.0
+        before = self.system.value.copy()
+        before[::2] -= 1.0
         for users in self.blocks:
+            n_grown += self.loops.hold_back(self.problem, users, before, self.system.value, pace)
             self.loops.move_users(
-                self.problem, users, self.own, self.system.solution, length, moved
+                self.problem, users, self.own, self.system.solution, length, pace, moved
             )
+        assert n_grown == len(before[::2])
+        np.testing.assert_array_equal(pace, np.where(np.arange(self.n_users) % 2, 1.0, HOLD_BACK))
         return moved
 
     def finish_step(self, rng):

@@ -278,6 +278,6 @@ def test_the_direction_of_a_step_solves_its_system(terms, seed):
 
 
 LOOPS = (
-    "assemble", "eliminate_users", "curvature_product", "conjugate_update", "move_users", "squares",
-    "is_free",
+    "assemble", "eliminate_users", "curvature_product", "conjugate_update", "move_users",
+    "hold_back", "squares", "is_free",
 )  # fmt: skip

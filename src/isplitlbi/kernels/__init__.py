@@ -164,6 +164,9 @@ class Anchor(NamedTuple):
 SHORT_STEP = 1e-6  # of nu: W stays inside the unit ball for deviations up to its inverse
 
 
+HOLD_BACK = 0.25  # the share of a move that is left to a user whom it does no good
+
+
 # Of its own second derivative, what eliminating items may take from a user's sharpness.
 MOST_TAKEN = 0.8
 
@@ -184,6 +187,7 @@ class System(NamedTuple):
     bend: Floats  # (n_users, 2) the dual term's second derivative is bend0 I - bend1 W W'
     curvature: Floats  # (3, n_edges) second derivatives of the losses: mm, mt, tt
     free: Mask  # (n_users,) whether the threshold is off its bound
+    value: Floats  # (n_users,) of the objective, as far as it is of that user
     direction: Floats  # (n_slots,) of the conjugate gradients
     product: Floats  # (n_slots,) of the curvature with that direction
     solution: Floats  # (n_slots,)
@@ -196,12 +200,12 @@ class System(NamedTuple):
             np.empty(n_slots) for _ in range(7)
         )
         bend, curvature = np.empty((n_users, 2)), np.empty((3, len(layout.edges.first)))
-        free = np.empty(n_users, dtype=np.bool_)
+        free, value = np.empty(n_users, dtype=np.bool_), np.empty(n_users)
         n_leaning = n_slots if SHARPNESS in layout.vector.traits else 0
         lean, pull = np.empty(n_leaning), np.empty(n_leaning)
         return cls(
-            residual, inverse, lean, pull, coupling, pushed, bend, curvature, free, direction,
-            product, solution,
+            residual, inverse, lean, pull, coupling, pushed, bend, curvature, free, value,
+            direction, product, solution,
         )  # fmt: skip
 
 

@@ -30,7 +30,7 @@ def _unbound(*_arguments: Any) -> Any:
 
 # The loops that the method is made of, by their names in `numpy_loops` and `numba_loops`.
 assemble = eliminate_users = curvature_product = conjugate_update = _unbound
-move_users = squares = is_free = _unbound
+move_users = hold_back = squares = is_free = _unbound
 
 # How hard one step of the implicit scheme is worked at. The residual of a Newton system: late on
 # the path the consensus moves by the small difference of what its users pull, so that a rougher
@@ -38,6 +38,10 @@ move_users = squares = is_free = _unbound
 CONJUGATE_ACCURACY = 3e-3
 MOST_CONJUGATE_STEPS = 200
 MOST_NEWTON_STEPS = 200
+# How often, in one Newton step, users are held back whose part of the objective has grown. Where
+# somebody is about to leave, the objective has a kink, beyond which Newton's method knows nothing:
+# few of very many users are there at a time, and all others need not wait for them.
+MOST_HELD_BACK = 3
 SHORTEST_MOVE = 1e-12  # of a Newton step: a line search that gets there has met rounding
 # How much more closely the consensus must be solved for than its users, for the same reason.
 CLOSE_CONSENSUS = 8.0
@@ -77,19 +81,21 @@ def minimise(
     sums = (np.empty_like(consensus), np.empty_like(consensus))  # gradient and diagonal
     value = evaluate(link, work, anchor, consensus, own, system, sums)
     n_evaluations, n_conjugate_steps = 1, 0
-    trial_own = np.empty_like(own)
+    trial_own, pace, before = np.empty_like(own), np.ones_like(system.value), system.value.copy()
     if not math.isfinite(value):
         own[:] = np.nan
         return consensus, own, n_evaluations, n_conjugate_steps
     for _ in range(MOST_NEWTON_STEPS):
         toward, slope, n_steps = newton_direction(work, anchor, consensus, own, system, sums)
         n_conjugate_steps += n_steps
-        length = 1.0
+        length, n_held_back = 1.0, 0
+        before[:] = system.value
+        pace[:] = 1.0
         while True:
             trial = consensus + length * toward
             trial[at] = max(trial[at], delta)
-            move_users(work, users, own, system.solution, length, trial_own)
-            if length == 1.0:
+            move_users(work, users, own, system.solution, length, pace, trial_own)
+            if length == 1.0 and n_held_back == 0:
                 shift = relative(work, consensus, own, trial, trial_own, closely)
                 if shift <= enough:  # Newton's method squares the error: it is negligible now
                     return trial, trial_own, n_evaluations, n_conjugate_steps
@@ -99,6 +105,10 @@ def minimise(
             # Near the solution the gain drowns in rounding, and a full step is right.
             if enough_gain or slope <= 1e-10 * abs(value):
                 break
+            if work.bounded == 0.0 and n_held_back < MOST_HELD_BACK:
+                n_held_back += 1
+                if hold_back(work, users, before, system.value, pace) > 0.0:
+                    continue
             length *= 0.5
             if length < SHORTEST_MOVE:
                 return consensus, own, n_evaluations, n_conjugate_steps

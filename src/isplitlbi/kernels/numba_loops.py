@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 
-from isplitlbi.kernels import MOST_TAKEN, newton
+from isplitlbi.kernels import HOLD_BACK, MOST_TAKEN, newton
 from isplitlbi.kernels.numba_explicit import (
     explicit_step,
     loss_and_gradient,
@@ -123,14 +123,16 @@ def assemble(link, problem, users, anchor, consensus, own, system, sums):
         first_slot, last = index(slots.start[user]), index(slots.threshold[user])
         at = last - first_slot
         total_of_user(problem, consensus, own, user, room)
-        value += evaluate_votes(link, problem, user, consensus, system, room, sums)
+        of_user = evaluate_votes(link, problem, user, consensus, system, room, sums)
         cost, norm = cost_of_deviations(anchor, first_slot, last, n_traits, own, system.pushed)
-        value += cost
+        of_user += cost
         factor, second = 1.0, 0.0
         if norm > 1.0:
             factor = (1.0 + ratio / norm) / (1.0 + ratio)
             second = ratio / (nu * (1.0 + ratio) * norm**3)
-            value -= 0.5 * kappa / (step * (1.0 + ratio)) * (norm - 1.0) ** 2
+            of_user -= 0.5 * kappa / (step * (1.0 + ratio)) * (norm - 1.0) ** 2
+        system.value[user] = of_user
+        value += of_user
         first = factor / nu + anchor.precision
         system.bend[user, 0] = first
         system.bend[user, 1] = second
@@ -324,14 +326,25 @@ def conjugate_update(problem, users, length, system, coupled):
 
 
 @loop
-def move_users(problem, users, own, direction, length, moved):
+def move_users(problem, users, own, direction, length, pace, moved):
     slots, delta = problem.slots, problem.delta
-    for slot in range(index(slots.start[users[0]]), index(slots.start[users[1]])):
-        moved[slot] = own[slot] + length * direction[slot]
     for user in range(users[0], users[1]):
+        far = length * pace[user]
+        for slot in range(index(slots.start[user]), index(slots.start[user + 1])):
+            moved[slot] = own[slot] + far * direction[slot]
         last = slots.threshold[user]
         lowest = delta + (0.1 * (own[last] - delta) if problem.has_ties[user] else 0.0)
         moved[last] = max(moved[last], lowest)
+
+
+@loop
+def hold_back(problem, users, before, value, pace):
+    n_grown = 0.0
+    for user in range(users[0], users[1]):
+        if not value[user] <= before[user]:
+            pace[user] *= HOLD_BACK
+            n_grown += 1.0
+    return n_grown
 
 
 @loop
@@ -420,6 +433,7 @@ _IN_ONE = newton.bound(
             curvature_product,
             conjugate_update,
             move_users,
+            hold_back,
             squares,
             is_free,
         )

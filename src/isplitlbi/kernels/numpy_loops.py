@@ -14,6 +14,7 @@ import numpy as np
 
 from isplitlbi.data.layout import Slots
 from isplitlbi.kernels import (
+    HOLD_BACK,
     MOST_TAKEN,
     Anchor,
     Flow,
@@ -45,6 +46,7 @@ __all__ = [
     "explicit_step",
     "extrapolate",
     "finish_step",
+    "hold_back",
     "is_free",
     "lean",
     "loss_and_gradient",
@@ -100,6 +102,8 @@ def assemble(
     deviation[thresholds] -= problem.bounded * consensus[problem.slots.common_threshold]
     deviation -= block.by_sharpness(problem, own[part])
     pull, stiffness, cost = _cost_of_deviations(anchor, block, users, deviation, system)
+    value = np.bincount(block.owner, loss, len(block.sizes)) + cost
+    system.value[slice(*users)] = value
 
     system.residual[part] = -(scale * of_loss + pull)
     system.inverse[part] = 1.0 / (scale * scale * bend_of_loss + stiffness)
@@ -116,13 +120,13 @@ def assemble(
     for habit in block.habits:
         sums[0][:] += np.bincount(habit, by_threshold, len(consensus))
         sums[1][:] += np.bincount(habit, tt, len(consensus))
-    return float(np.sum(loss) + cost)
+    return float(np.sum(value))
 
 
 def _cost_of_deviations(
     anchor: Anchor, block: Block, users: Users, deviation: Floats, system: System
-) -> tuple[Floats, Floats, float]:
-    """Return how much deviations cost more for moving, first and second, and what they cost."""
+) -> tuple[Floats, Floats, Floats]:
+    """Return how much deviations cost more for moving, first and second, and what users pay."""
     part, held = block.part, block.by_term(anchor.holds)
     moved = deviation - anchor.deviation[part]
     step, nu, kappa, damping = anchor.step, anchor.nu, anchor.kappa, anchor.damping
@@ -141,10 +145,9 @@ def _cost_of_deviations(
     pull = held * (pull + damping * moved + anchor.precision * deviation)
     stiffness = damping + np.repeat(bend[:, 0], block.sizes)
     stiffness = held * (stiffness - np.repeat(bend[:, 1], block.sizes) * w * w)
-    cost = 0.5 * damping * np.sum(held * moved * moved)
-    square = np.sum(held * deviation * deviation)
-    cost += 0.5 * square / nu + 0.5 * anchor.precision * square - np.sum(relief)
-    return pull, stiffness, float(cost)
+    cost = 0.5 * damping * block.sum_by_user(held * moved * moved) - relief
+    square = block.sum_by_user(held * deviation * deviation)
+    return pull, stiffness, cost + 0.5 * square / nu + 0.5 * anchor.precision * square
 
 
 def _lean(
@@ -309,15 +312,30 @@ def _solved(problem: Problem, block: Block, system: System, consensus: Floats) -
 
 
 def move_users(
-    problem: Problem, users: Users, own: Floats, direction: Floats, length: float, moved: Floats
+    problem: Problem,
+    users: Users,
+    own: Floats,
+    direction: Floats,
+    length: float,
+    pace: Floats,
+    moved: Floats,
 ) -> None:
-    """Fill moved = own + length * direction, thresholds within their boxes."""
+    """Fill moved = own + length * pace * direction, thresholds within their boxes."""
     slots, (begin, end) = problem.slots, users
     part = slice(slots.start[begin], slots.start[end])
-    moved[part] = own[part] + length * direction[part]
+    far = length * np.repeat(pace[begin:end], np.diff(slots.start[begin : end + 1]))
+    moved[part] = own[part] + far * direction[part]
     at = slots.threshold[begin:end]
     has_ties = problem.has_ties[begin:end]
     moved[at] = within_box(moved[at], own[at], has_ties, problem.delta)
+
+
+def hold_back(problem: Problem, users: Users, before: Floats, value: Floats, pace: Floats) -> float:
+    """Slow down users whose part of the objective has grown; return how many they are."""
+    these = slice(*users)
+    grown = ~(value[these] <= before[these])  # what is not a number has grown, too
+    pace[these][grown] *= HOLD_BACK
+    return float(np.sum(grown))
 
 
 def within_box(threshold: Floats, now: Floats, has_ties: Mask, delta: float) -> Floats:
@@ -401,6 +419,7 @@ _IN_ONE = newton.bound(
             curvature_product,
             conjugate_update,
             move_users,
+            hold_back,
             squares,
             is_free,
         )

@@ -208,14 +208,31 @@ def curvature_product(
 
 
 def move_users(
-    work: Work, _everybody: Users, own: Floats, direction: Floats, length: float, moved: Floats
+    work: Work,
+    _everybody: Users,
+    own: Floats,
+    direction: Floats,
+    length: float,
+    pace: Floats,
+    moved: Floats,
 ) -> None:
     """See `numpy_loops.move_users`."""
 
     def of_block(_block: int, users: Users) -> None:
-        work.loops.move_users(work.problem, users, own, direction, length, moved)
+        work.loops.move_users(work.problem, users, own, direction, length, pace, moved)
 
     work.blocks.run(of_block)
+
+
+def hold_back(work: Work, _everybody: Users, before: Floats, value: Floats, pace: Floats) -> float:
+    """See `numpy_loops.hold_back`."""
+
+    def of_block(_block: int, users: Users) -> float:
+        n_grown: float = work.loops.hold_back(work.problem, users, before, value, pace)
+        return n_grown
+
+    (n_grown,) = work.blocks.total(sum(work.blocks.run(of_block)))
+    return float(n_grown)
 
 
 def squares(work: Work, _everybody: Users, one: Floats, other: Floats) -> tuple[float, float]:
@@ -235,6 +252,7 @@ _LOOPS = (
     curvature_product,
     conjugate_update,
     move_users,
+    hold_back,
     squares,
     is_free,
 )
