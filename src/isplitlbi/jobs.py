@@ -71,7 +71,7 @@ class FindTimes:
 
     def join(self, parts: Sequence[Floats]) -> Floats:
         """Return the times."""
-        return times_of(np.concatenate(parts))
+        return times_of(np.concatenate(parts), self.terms)
 
 
 @dataclass(frozen=True)

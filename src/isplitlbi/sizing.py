@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from isplitlbi.data.layout import TASTE, THRESHOLD
@@ -16,6 +18,8 @@ __all__ = ["Search"]
 
 MULTIPLE, MOST_MOVES = 4.0, 3  # of a variance, up or down
 USUAL_TRIALS = 7  # of sizes, for telling how far the work is
+# Held-out votes that are enough to decide: where a few folds have as many, these decide alone.
+ENOUGH_VOTES, FEWEST_FOLDS = 40_000, 2
 
 
 class Search:
@@ -26,6 +30,8 @@ class Search:
     ) -> None:
         self.runtime, self.link, self.folds, self.reporter = runtime, link, folds, reporter
         self.starts: list[Floats | None] = [None] * len(folds)
+        per_fold = runtime.summary.n_votes / max(len(folds), 1)
+        self.n_deciding = max(FEWEST_FOLDS, math.ceil(ENOUGH_VOTES / max(per_fold, 1.0)))
 
     def best_from(self, sizes: Sizes, given: Given) -> Sizes:
         """Return the best multiples, of taste and then of the threshold."""
@@ -71,16 +77,19 @@ class Search:
         return [None if start is None else start[:n_items] for start in self.starts]
 
     def _losses(self, sizes: Sizes) -> Floats:
-        """Return the loss of every fold."""
+        """Return the losses of the folds that decide."""
+        is_first = self.starts[0] is None
         jobs = [
             (ScoreSizes(self.link, sizes, fold, start), Reporter())
             for fold, start in zip(self.folds, self.starts, strict=True)
         ]
-        found: list[SizesScore] = self.runtime.side_by_side(jobs, self.reporter)
-        if self.starts[0] is None:  # those of the first sizes serve the others
+        found: list[SizesScore] = self.runtime.side_by_side(
+            jobs if is_first else jobs[: self.n_deciding], self.reporter
+        )
+        if is_first:  # the consensus of the first sizes serves the others
             self.starts = [each.consensus for each in found]
         self.reporter.advance(0.7 / USUAL_TRIALS)
-        return np.array([each.loss for each in found])
+        return np.array([each.loss for each in found[: self.n_deciding]])
 
 
 def _is_clear(gains: Floats) -> bool:

@@ -72,7 +72,7 @@ def test_times_are_those_of_the_residuals():
     assert found.shape == (votes.n_users,)
     assert np.argmax(found) == 6
     usual = default_times(votes, Logistic(), Dynamics(), 9)
-    np.testing.assert_array_equal(usual, times_of(found, 9))
+    np.testing.assert_array_equal(usual, times_of(found, n_times=9))
     assert usual[0] == pytest.approx(0.5 / found.max())
 
 

@@ -19,6 +19,10 @@ __all__ = ["default_times", "residuals", "times_of"]
 # say; if all are like that, the times must still be finite.
 SMALLEST_RESIDUAL = 1e-3
 
+# How far beyond the time by which nine in ten have left. Where nu is what the votes tell, whoever is
+# still there then has no reason to leave.
+PAST_LATE, PAST_LATE_SIZED = 4.0, 1.5
+
 
 def default_times(
     votes: Comparisons,
@@ -35,7 +39,8 @@ def default_times(
     Users who say little that is their own leave very late, and waiting for them teaches nothing:
     the range ends at a multiple of the time by which nine in ten of the active users have left.
     """
-    return times_of(residuals(votes, link, dynamics, runtime or Local(votes), terms), n_times)
+    found = residuals(votes, link, dynamics, runtime or Local(votes), terms)
+    return times_of(found, terms, n_times)
 
 
 def residuals(
@@ -47,8 +52,9 @@ def residuals(
     return norm[votes.votes_per_user > 0] / dynamics.numbers[0]
 
 
-def times_of(residual: Floats, n_times: int = 60) -> Floats:
+def times_of(residual: Floats, terms: Terms = PAPER, n_times: int = 60) -> Floats:
     """Return the times that `default_times` finds from the residuals of all users."""
     entry = 1.0 / np.maximum(residual, SMALLEST_RESIDUAL)
     first, late = np.min(entry), np.quantile(entry, 0.9)
-    return np.geomspace(0.5 * first, max(4.0 * late, 8.0 * first), n_times)
+    past = PAST_LATE if terms.ties == "bounded" else PAST_LATE_SIZED
+    return np.geomspace(0.5 * first, max(past * late, 8.0 * first), n_times)
