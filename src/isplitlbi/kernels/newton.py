@@ -66,8 +66,7 @@ def minimise(
 
     Parameters
     ----------
-    work
-        The `Problem`; with users in blocks, the work on it.
+    work : `Problem`, or with users in blocks the work on it
     enough
         A Newton step shorter than this, relative to where it leads, is the last.
 
@@ -89,8 +88,7 @@ def minimise(
         toward, slope, n_steps = newton_direction(work, anchor, consensus, own, system, sums)
         n_conjugate_steps += n_steps
         length, n_held_back = 1.0, 0
-        before[:] = system.value
-        pace[:] = 1.0
+        before[:], pace[:] = system.value, 1.0
         while True:
             trial = consensus + length * toward
             trial[at] = max(trial[at], delta)
@@ -105,10 +103,10 @@ def minimise(
             # Near the solution the gain drowns in rounding, and a full step is right.
             if enough_gain or slope <= 1e-10 * abs(value):
                 break
-            if work.bounded == 0.0 and n_held_back < MOST_HELD_BACK:
-                n_held_back += 1
-                if hold_back(work, users, before, system.value, pace) > 0.0:
-                    continue
+            n_held_back += 1
+            may_hold = work.bounded == 0.0 and n_held_back <= MOST_HELD_BACK
+            if may_hold and hold_back(work, users, before, system.value, pace) > 0.0:
+                continue
             length *= 0.5
             if length < SHORTEST_MOVE:
                 return consensus, own, n_evaluations, n_conjugate_steps

@@ -19,8 +19,8 @@ __all__ = ["default_times", "residuals", "times_of"]
 # say; if all are like that, the times must still be finite.
 SMALLEST_RESIDUAL = 1e-3
 
-# How far beyond the time by which nine in ten have left. Where nu is what the votes tell, whoever is
-# still there then has no reason to leave.
+# How far beyond the time by which nine in ten have left. Where nu is what the votes tell, whoever
+# is still there then has no reason to leave.
 PAST_LATE, PAST_LATE_SIZED = 4.0, 1.5
 
 

@@ -76,14 +76,8 @@ def follow(
         state = resumed.state
         snapshots.restore(resumed.n_done, resumed.extra)
         _tell(reporter, resumed.n_done / len(times), state)
-    elif initial is None:
-        state = _beginning(votes, settings, runtime)
-    elif initial.time > times[0]:
-        raise InvalidSetting(
-            f"the first time is {times[0]:g}, before the state's {initial.time:g}."
-        )
     else:
-        state = initial.copy()
+        state = _beginning(votes, settings, runtime, initial)
     walk = _Walk(layout, settings, runtime, state)
     for index in range(snapshots.taken, len(times)):
         here = walk.to(times[index])
@@ -101,13 +95,21 @@ def follow(
     return walk.path(snapshots)
 
 
-def _beginning(votes: Comparisons, settings: PathSettings, runtime: Runtime) -> State:
-    """Return where a path begins.
+def _beginning(
+    votes: Comparisons, settings: PathSettings, runtime: Runtime, initial: State | None
+) -> State:
+    """Return where a path begins, unless that is given.
 
     The paper's begins at nothing, and is soon where consensus and deviations come to rest. Others
     begin there: everybody has what the ridge allows, and nobody has begun to leave.
     """
-    terms, dynamics = settings.terms, settings.dynamics
+    terms, dynamics, first = settings.terms, settings.dynamics, settings.times[0]
+    if initial is not None:
+        if initial.time > first:
+            raise InvalidSetting(
+                f"the first time is {first:g}, before the state's {initial.time:g}."
+            )
+        return initial.copy()
     layout = terms.layout(votes)
     state = State.initial(layout, terms.start(layout.vector, dynamics.delta))
     if terms.ties != "bounded":
