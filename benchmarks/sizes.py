@@ -76,8 +76,8 @@ def main() -> int:
         if those.any():
             in_folds, held_out = found[those, 1:].mean(axis=0)
             print(
-                f"sizes: {name} {fitting.FEW_DIFFER} ({those.sum()} studies) sizes of the middle gain "
-                f"{in_folds:.4f} in folds, {held_out:.4f} on held-out votes"
+                f"sizes: {name} {fitting.FEW_DIFFER} ({those.sum()} studies) sizes of the middle "
+                f"gain {in_folds:.4f} in folds, {held_out:.4f} on held-out votes"
             )
     return 0
 
