@@ -6,9 +6,49 @@ import math
 
 import numpy as np
 
-from isplitlbi.kernels.numba_links import inlined, loop, part, varies
+from isplitlbi.kernels.numba_links import loop, part, varies
 from isplitlbi.kernels.numba_votes import CHUNK, ONE, index
 from isplitlbi.model.links import threshold_of
+
+
+@part
+def fill_margins(problem, user, first_edge, size, consensus, deviation, deviates, chunk):
+    """Fill the chunk with margins and thresholds; return the user of the last edge.
+
+    A user who does not deviate has the consensus. Arrays are taken from the problem once for many
+    edges: taking one counts how often it is in use, which takes longer than all the rest.
+    """
+    slots, edges, scales, reference = (
+        problem.slots,
+        problem.edges,
+        problem.scales,
+        problem.reference,
+    )
+    start, first, second, columns = edges.start, edges.first, edges.second, edges.columns
+    coordinate, thresholds, habit = slots.coordinate, slots.threshold, index(slots.first_habit)
+    common, n_columns, n_terms = slots.common_threshold, index(len(columns)), index(len(scales))
+    for k in range(size):
+        edge = first_edge + k
+        while edge >= index(start[user + 1]):
+            user += 1
+        i, j, last = index(first[edge]), index(second[edge]), index(thresholds[user])
+        left, right = index(coordinate[i]), index(coordinate[j])
+        margin, threshold = consensus[left] - consensus[right], consensus[common]
+        if habit > 0:
+            threshold += consensus[habit + left] + consensus[habit + right]
+        for c in range(n_columns):
+            margin += columns[c, edge] * consensus[index(coordinate[last - n_columns + c])]
+        if deviates[user]:
+            margin += scales[0] * (deviation[i] - deviation[j])
+            threshold += scales[-1] * deviation[last]
+            if len(reference) > 0:
+                margin += (reference[i] - reference[j]) * deviation[last - n_columns - ONE]
+            for c in range(n_columns):
+                own = scales[n_terms - n_columns - ONE + c] * deviation[last - n_columns + c]
+                margin += columns[c, edge] * own
+        chunk[k] = margin
+        chunk[k + CHUNK] = threshold
+    return user
 
 
 @loop
@@ -147,10 +187,15 @@ def log_threshold_curvature(link, problem, consensus, deviation):
     if not varies(link):
         return 0.0, 0.0
     total, largest, degree = 0.0, 0.0, np.zeros(len(consensus))
+    chunk, everybody = np.empty(2 * int(CHUNK)), np.ones(len(slots.start) - 1, np.bool_)
     for user in range(len(slots.start) - 1):
-        of_user = 0.0
-        for edge in range(edges.start[user], edges.start[user + 1]):
-            margin, level = predicted_margin(problem, user, edge, consensus, deviation, True)
+        of_user, begin = 0.0, index(edges.start[user])
+        for edge in range(begin, index(edges.start[user + 1])):
+            k = (edge - begin) % CHUNK
+            if k == 0:
+                size = min(CHUNK, index(edges.start[user + 1]) - edge)
+                fill_margins(problem, user, edge, size, consensus, deviation, everybody, chunk)
+            margin, level = chunk[k], chunk[k + CHUNK]
             wins, tied, losses = edges.first_wins[edge], edges.ties[edge], edges.second_wins[edge]
             by_level = link.vote_terms(margin, level, wins, tied, losses)[2]
             threshold = threshold_of(level)
@@ -185,14 +230,7 @@ def score(link, problem, consensus, deviation, deviates, by_threshold, confusion
     chunk = np.empty(5 * int(CHUNK))
     for first_edge in range(index(0), n_edges, CHUNK):
         size = min(CHUNK, n_edges - first_edge)
-        for k in range(size):
-            while first_edge + k >= index(edges.start[user + 1]):
-                user += 1
-            margin, threshold = predicted_margin(
-                problem, user, first_edge + k, consensus, deviation, deviates[user]
-            )
-            chunk[k] = margin
-            chunk[k + CHUNK] = threshold
+        user = fill_margins(problem, user, first_edge, size, consensus, deviation, deviates, chunk)
         for k in range(size):
             left, tie, right = link.outcomes(chunk[k], chunk[k + CHUNK])
             chunk[k + index(2) * CHUNK] = left
@@ -214,30 +252,3 @@ def score(link, problem, consensus, deviation, deviates, by_threshold, confusion
             confusion[2, 1 - predicted] += right_wins
             total -= left_wins * left + ties * tie + right_wins * right
     return total
-
-
-@inlined
-def predicted_margin(problem, user, edge, consensus, deviation, deviates):
-    """Return margin and threshold of one edge; a user who does not deviate has the consensus."""
-    slots, edges, scales = problem.slots, problem.edges, problem.scales
-    i, j, last = index(edges.first[edge]), index(edges.second[edge]), index(slots.threshold[user])
-    left, right = index(slots.coordinate[i]), index(slots.coordinate[j])
-    margin = consensus[left] - consensus[right]
-    threshold = consensus[slots.common_threshold]
-    if slots.first_habit:
-        habit = index(slots.first_habit)
-        threshold += consensus[habit + left] + consensus[habit + right]
-    if deviates:
-        margin += scales[0] * (deviation[i] - deviation[j])
-        threshold += scales[-1] * deviation[last]
-    n_columns, n_terms = index(edges.columns.shape[0]), index(len(scales))
-    if deviates and len(problem.reference) > 0:
-        apart = problem.reference[i] - problem.reference[j]
-        margin += apart * deviation[last - n_columns - ONE]
-    for c in range(n_columns):
-        trait = last - n_columns + c
-        own = consensus[index(slots.coordinate[trait])]
-        if deviates:
-            own += scales[n_terms - n_columns - ONE + c] * deviation[trait]
-        margin += edges.columns[c, edge] * own
-    return margin, threshold

@@ -84,6 +84,7 @@ class Sizes:
     nu: float
     ordinary: float = 1.0
     spreads: Mapping[str, float] = field(default_factory=dict)
+    of_all: Floats | None = None  # the variances of all, where the sizes are those of the many
 
     @property
     def variances(self) -> Floats:
@@ -183,7 +184,8 @@ def refreshed(votes: Comparisons, link: Link, sizes: Sizes, runtime: Runtime) ->
     terms = sizes.terms
     fitted = fit_before_entries(votes, link, Dynamics(sizes.nu), runtime, ROUGH, terms)
     terms = terms.referring(fitted.common.scores.copy())
-    spreads = dict(zip(terms.names, np.sqrt(sizes.variances).tolist(), strict=True))
+    of_all = sizes.variances if sizes.of_all is None else sizes.of_all
+    spreads = dict(zip(terms.names, np.sqrt(of_all).tolist(), strict=True))
     spreads[TASTE] *= 2.0**0.5  # a margin is between two items
     spreads[THRESHOLD] *= fitted.common.threshold
     if terms.has_sharpness:
@@ -281,6 +283,7 @@ def of_the_many(
     Sharpness is that of users who do not stand out: what others have of it, their taste tells, and
     what they do to the consensus would seem to be sharpness of everybody else.
     """
+    sizes = replace(sizes, of_all=sizes.variances)
     for _ in range(N_ROUNDS_OF_MANY):
         sizes = sizes.resized(dict.fromkeys(sizes.terms.names, sizes.ordinary))
         found = _rounds(votes, link, sizes, runtime, 1, seed)[1]
