@@ -4,13 +4,14 @@ import numpy as np
 import pytest
 
 from isplitlbi import Comparisons, ISplitLBI
+from isplitlbi.errors import UnreadableCheckpoint
 from isplitlbi.evaluation.simulate import simulate
 from isplitlbi.fitting import FitSettings, fit
 from isplitlbi.model.links import Logistic
 from isplitlbi.model.terms import Terms
 from isplitlbi.runtime import blocks
 from isplitlbi.runtime.local import Local
-from isplitlbi.solvers import Dynamics
+from isplitlbi.solvers import Dynamics, newton
 from isplitlbi.solvers.scales import Given
 from machines import Threads
 from studies import assert_same_fit
@@ -213,3 +214,71 @@ def test_a_term_by_itself_can_be_fitted(names):
     assert_sound(model)
     scales = dict(zip(model.path_.terms.names, model.path_.terms.scales, strict=True))
     assert {name for name, scale in scales.items() if scale > 0.0} <= {names}
+
+
+# --- where few differ by much ----------------------------------------------------------------
+
+FEW = {"n_users": 30, "n_items": 6, "votes_per_user": (80, 100), "score_sd": 1.5, "threshold": 0.7,
+       "abnormal_share": 0.2, "deviation_sd": 3.0}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def few_differ():
+    return simulate(**FEW, random_state=4).votes
+
+
+def test_where_few_differ_nu_is_that_of_the_others_and_paths_are_less_damped(few_differ):
+    model = fitted(few_differ)
+    of_all = model.spreads_["taste"] ** 2 / 2.0  # a margin is between two items
+    assert model.nu_ < 0.5 * of_all
+    assert model.kappa_ > 40.0
+    assert fitted(few_differ, kappa=30.0).kappa_ == 30.0
+    assert fitted(few_differ, nu=0.3).nu_ == 0.3
+
+
+def test_votes_that_count_too_much_do_not_make_everybody_differ(few_differ):
+    votes = few_differ
+    heavy = Comparisons.from_arrays(
+        votes.users[votes.user], votes.items[votes.left], votes.items[votes.right], votes.outcome,
+        np.full(len(votes), 100.0),
+    )  # fmt: skip
+    usual, other = fitted(votes), fitted(heavy)
+    loss, of_heavy = (
+        each.selection_.chosen.mean("log_loss").min() for each in (usual, other)
+    )  # of a vote, whatever it counts
+    assert of_heavy < loss + 0.08
+
+
+def test_a_checkpoint_knows_whether_kappa_was_given(few_differ, tmp_path):
+    ISplitLBI(**QUICK, time=0.2).fit(few_differ, checkpoints=tmp_path)
+    with pytest.raises(UnreadableCheckpoint, match="other votes or settings"):
+        ISplitLBI(**QUICK, time=0.2, kappa=30.0).fit(few_differ, checkpoints=tmp_path)
+
+
+def test_where_nu_is_given_users_who_leave_go_as_far_as_their_votes_say(few_differ):
+    narrow = fitted(few_differ, nu=1e-4, terms=["taste", "threshold"])
+    assert narrow.fitted_.dynamics.reach == pytest.approx(25.0 / 1e-4)
+    assert np.abs(narrow.path_.deviation[-1]).max() > 1.0
+
+
+def test_users_at_a_kink_are_held_back_and_the_solution_is_the_same(monkeypatch):
+    """Very many users with few votes leave at about the same time where nu is next to nothing."""
+    votes = simulate(
+        n_users=300, n_items=30, votes_per_user=(20, 20), score_sd=1.5, threshold=0.7,
+        malicious={"reversed": 0.1}, abnormal_share=0.0, random_state=0,
+    ).votes  # fmt: skip
+    held_back = []
+    original = newton.hold_back
+
+    def counted(*arguments):
+        held_back.append(original(*arguments))
+        return held_back[-1]
+
+    monkeypatch.setattr(blocks, "EDGES_PER_BLOCK", 1000)
+    monkeypatch.setitem(newton.minimise.__globals__, "hold_back", counted)
+    options = {"nu": 1e-3, "time": 0.05, "times": np.geomspace(0.005, 0.2, 12)}
+    found = fitted(votes, **options)
+    assert sum(held_back) > 0
+    monkeypatch.setitem(newton.minimise.__globals__, "MOST_HELD_BACK", 0)
+    plain = fitted(votes, **options)
+    np.testing.assert_allclose(found.path_.consensus, plain.path_.consensus, atol=0.02)

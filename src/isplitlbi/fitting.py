@@ -7,7 +7,7 @@ hold users.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -128,7 +128,7 @@ class FitSettings:
             raise InvalidSetting("checkpoints need a random_state, or the folds would be others.")
         return {
             "link": self.link.name,
-            "candidates": [[each.nu, each.kappa, each.delta] for each in self.candidates],
+            "candidates": [asdict(each) for each in self.candidates],
             "sizing": None if self.sizing is None else self.sizing.as_dict(),
             "scheme": repr(self.scheme),
             "terms": self.terms.as_dict(),
@@ -139,6 +139,7 @@ class FitSettings:
             "scoring": self.scoring,
             "rule": self.rule,
             "seed": self.seed,
+            "keeps_kappa": self.keeps_kappa,
         }
 
 
@@ -295,6 +296,7 @@ class _Fit:
             sizes = self.runtime.run(
                 FindSizesOfMany(link, sizes, given, settings.seed or 0), Reporter()
             )
+            sizes = search.lowered(sizes)
         elif folds:
             sizes = search.best_from(sizes, given)
         sizes = self.runtime.run(RefreshReference(link, sizes), Reporter())
@@ -306,7 +308,9 @@ class _Fit:
     def _times(self, model: Model) -> Floats:
         if self.settings.times is not None:
             return np.asarray(self.settings.times, dtype=np.float64)
-        job = FindTimes(self.settings.link, model.dynamics, model.terms)
+        sizing = self.settings.sizing
+        knows_nu = sizing is not None and sizing.nu is None
+        job = FindTimes(self.settings.link, model.dynamics, model.terms, knows_nu)
         times: Floats = self.runtime.run(job, Reporter())
         return times
 

@@ -64,6 +64,7 @@ class FindTimes:
     link: Link
     dynamics: Dynamics
     terms: Terms
+    knows_nu: bool = False  # whether nu is what the votes tell
 
     def run(self, votes: Comparisons, runtime: Runtime, reporter: Reporter) -> Floats:
         """Return what is unexplained of the users here."""
@@ -71,7 +72,7 @@ class FindTimes:
 
     def join(self, parts: Sequence[Floats]) -> Floats:
         """Return the times."""
-        return times_of(np.concatenate(parts), self.terms)
+        return times_of(np.concatenate(parts), knows_nu=self.knows_nu)
 
 
 @dataclass(frozen=True)

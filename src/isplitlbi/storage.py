@@ -313,7 +313,7 @@ def _loaded(source: Path) -> ScoreEstimator:
         dynamics = Dynamics(*(chosen.pop(name) for name in ("nu", "kappa", "delta", "reach")))
         path = RegularizationPath.load(source / "path.npz")
         parameters = path.at(time)
-        same_fit = (path.settings["nu"], path.settings["kappa"]) == (dynamics.nu, dynamics.kappa)
+        same_fit = all(path.settings[name] == value for name, value in asdict(dynamics).items())
     else:
         parameters, same_fit = _parameters_of(source), True
     same_votes = summary.fingerprint == described["fingerprint"]

@@ -43,9 +43,10 @@ Sides = Literal["known", "unknown"]
 
 # Where nothing else is said, and nothing is chosen from the votes.
 NU, KAPPA = 0.3, 30.0
-# How much larger than that of others the variance of users outside the consensus may be, where
-# their number of votes does not say so: weak, but no vote makes anybody infinite.
-REACH = 1000.0
+# How much larger than that of others the prior variance of users outside the consensus is: weak,
+# but no votes make anybody infinite. Where nu is given, which may be next to nothing on purpose, it
+# is at least the second number.
+REACH, STRONG = 1000.0, 25.0
 
 FEWEST_WINNERS = 20  # on one side and none on the other: by chance once in a million studies
 
@@ -292,6 +293,11 @@ class ISplitLBI(ScoreEstimator):
         check_fdr(self.fdr)
         Terms.named(self.terms)
 
+    def _reach(self, nu: float, sizing: Given | None) -> float:
+        if sizing is None:  # the paper's terms
+            return np.inf
+        return REACH if self.nu is None else max(REACH, STRONG / nu)
+
     def _check_scales(self, terms: Terms) -> None:
         """Refuse scales of what is no term, or of no size."""
         known = [name for name in terms.names if name != TASTE]
@@ -320,7 +326,7 @@ class ISplitLBI(ScoreEstimator):
         return FitSettings(
             link=link_named(self.link),
             candidates=tuple(
-                Dynamics(float(n), float(k), self.delta, np.inf if sizing is None else REACH)
+                Dynamics(float(n), float(k), self.delta, self._reach(float(n), sizing))
                 for n, k in product(nus if nus.size else [NU], kappas if kappas.size else [KAPPA])
             ),
             sizing=sizing,

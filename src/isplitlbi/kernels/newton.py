@@ -107,7 +107,7 @@ def minimise(
             may_hold = work.bounded == 0.0 and n_held_back <= MOST_HELD_BACK
             if may_hold and hold_back(work, users, before, system.value, pace) > 0.0:
                 continue
-            length *= 0.5
+            length, pace[:] = 0.5 * length, 1.0  # all together: that goes downhill in the end
             if length < SHORTEST_MOVE:
                 return consensus, own, n_evaluations, n_conjugate_steps
         consensus, value = trial, trial_value

@@ -39,8 +39,7 @@ def default_times(
     Users who say little that is their own leave very late, and waiting for them teaches nothing:
     the range ends at a multiple of the time by which nine in ten of the active users have left.
     """
-    found = residuals(votes, link, dynamics, runtime or Local(votes), terms)
-    return times_of(found, terms, n_times)
+    return times_of(residuals(votes, link, dynamics, runtime or Local(votes), terms), n_times)
 
 
 def residuals(
@@ -52,9 +51,12 @@ def residuals(
     return norm[votes.votes_per_user > 0] / dynamics.numbers[0]
 
 
-def times_of(residual: Floats, terms: Terms = PAPER, n_times: int = 60) -> Floats:
-    """Return the times that `default_times` finds from the residuals of all users."""
+def times_of(residual: Floats, n_times: int = 60, *, knows_nu: bool = False) -> Floats:
+    """Return the times that `default_times` finds from the residuals of all users.
+
+    Where nu is what the votes tell, the range ends sooner.
+    """
     entry = 1.0 / np.maximum(residual, SMALLEST_RESIDUAL)
     first, late = np.min(entry), np.quantile(entry, 0.9)
-    past = PAST_LATE if terms.ties == "bounded" else PAST_LATE_SIZED
+    past = PAST_LATE_SIZED if knows_nu else PAST_LATE
     return np.geomspace(0.5 * first, max(past * late, 8.0 * first), n_times)

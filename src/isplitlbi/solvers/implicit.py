@@ -159,11 +159,11 @@ class _ImplicitStepper:
             return Anchor.of_step(state.flow, step, self.numbers, self.holds)
         ratio = step / memory.last_steps[0]
         # Written from the last state on: x_n + step ratio/(1 + 2 ratio) (x_n - x_{n-1}) / h_n.
-        reach = step * ratio / (1.0 + 2.0 * ratio)
+        ahead = step * ratio / (1.0 + 2.0 * ratio)
         flow = Flow(
-            state.consensus + reach * memory.consensus_rate,
-            self._extrapolate(state.deviation, memory.rates.deviation, reach),
-            self._extrapolate(state.dual, memory.rates.dual, reach),
+            state.consensus + ahead * memory.consensus_rate,
+            self._extrapolate(state.deviation, memory.rates.deviation, ahead),
+            self._extrapolate(state.dual, memory.rates.dual, ahead),
             state.sparse,
         )
         step = step * (1.0 + ratio) / (1.0 + 2.0 * ratio)

@@ -293,7 +293,7 @@ def of_the_many(
     stands_out = found.taste_squares > STANDS_OUT * found.ordinary * found.taste_known
     here = stands_out[runtime.first : runtime.first + votes.n_users]
     others = votes.subset(~here[votes.user])
-    alone, _ = _rounds(others, link, sizes, runtime, N_ROUNDS_OF_SHARPNESS, seed)
+    alone, _ = _rounds(others, link, sizes, runtime, N_ROUNDS_OF_SHARPNESS, seed, given)
     at = sizes.terms.names.index(SHARPNESS)
     return sizes.resized({SHARPNESS: min(alone.variances[at] / sizes.variances[at], 1.0)})
 
