@@ -696,8 +696,14 @@ def test_rough_paths_have_a_larger_tolerance_within_bounds():
 
 
 # All terms need so many explicit steps that the plain loops would take minutes.
-@pytest.mark.parametrize("terms", [pytest.param("paper", marks=pytest.mark.backend), "all"])
-@pytest.mark.parametrize("link", ["logistic", "probit"])
+@pytest.mark.parametrize(
+    ("link", "terms"),
+    [
+        pytest.param("logistic", "paper", marks=pytest.mark.backend),
+        pytest.param("probit", "paper", marks=pytest.mark.backend),
+        ("logistic", "all"),
+    ],
+)
 def test_both_solvers_give_nearly_the_same_model(link, terms):
     votes, _ = simulate(n_users=12, n_items=5, votes_per_user=(15, 25), random_state=2)
     settings = {"link": link, "kappa": 5.0, "times": [0.2, 0.5, 1.0], "time": 0.5, "n_jobs": 1}

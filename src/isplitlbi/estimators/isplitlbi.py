@@ -132,7 +132,7 @@ class ISplitLBI(ScoreEstimator):
     >>> model = ISplitLBI(kappa=10, n_folds=2).fit(votes)
     >>> print(model.ranking())
     1  item-02
-    2  item-01, item-03
+    2  item-03, item-01
     3  item-04
     """
 
@@ -296,7 +296,7 @@ class ISplitLBI(ScoreEstimator):
     def _reach(self, nu: float, sizing: Given | None) -> float:
         if sizing is None:  # the paper's terms
             return np.inf
-        return REACH if self.nu is None else max(REACH, STRONG / nu)
+        return max(REACH, STRONG / nu) if self.nu is not None and nu > 0.0 else REACH
 
     def _check_scales(self, terms: Terms) -> None:
         """Refuse scales of what is no term, or of no size."""
