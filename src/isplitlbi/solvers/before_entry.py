@@ -48,7 +48,7 @@ def residuals(
     """Return what the consensus leaves unexplained of the votes of every user who has some."""
     fitted = fit_before_entries(votes, link, dynamics, runtime, terms=terms)
     norm = np.sqrt(np.add.reduceat(fitted.deviation**2, fitted.slots.start[:-1]))
-    return norm[votes.votes_per_user > 0] / dynamics.numbers[0]
+    return norm[votes.votes_per_user > 0] / dynamics.coupling
 
 
 def times_of(residual: Floats, n_times: int = 60, *, knows_nu: bool = False) -> Floats:

@@ -86,8 +86,8 @@ class _ExplicitStepper:
         self.of_a_win = settings.link.curvature_bounds(1.0)[0]
         # What holds deviations and consensus by themselves; P and Gamma relax at the rate 2/nu.
         held = float(np.max(self.problem.precision))
-        nu, _, precision = settings.dynamics.numbers
-        self.of_priors = max(2.0 / nu + 0.5 * precision, 0.5 * held)
+        coupling, _, precision = settings.dynamics.numbers
+        self.of_priors = max(2.0 / coupling + 0.5 * precision, 0.5 * held)
         self.gradient = Gradient(np.empty(layout.vector.width), np.empty(layout.n_slots))
 
     def step(self, state: State, until: float, last: float) -> None:

@@ -150,7 +150,8 @@ class _ImplicitStepper:
         largest = float(np.sqrt(np.max(self.runtime.everybody(square), initial=0.0)))
         if state.time > 0.0 or not largest > 0.0:
             return FIRST_STEP * until
-        return min(until, BEFORE_ENTRY * self.numbers[0] / largest)
+        coupling, *_ = self.numbers
+        return min(until, BEFORE_ENTRY * coupling / largest)
 
     def _anchor(self, state: State, step: float) -> Anchor:
         """Return the old state of the second-order formula; the first step is of first order."""

@@ -65,9 +65,14 @@ class Dynamics:
             raise InvalidSetting(f"reach is {self.reach}; it must be more than 1.")
 
     @property
+    def coupling(self) -> float:
+        """What stands for nu between P and Gamma; with the pull of the reach it holds like nu."""
+        return self.nu / (1.0 - 1.0 / self.reach)
+
+    @property
     def numbers(self) -> tuple[float, float, float]:
-        """What couples P to Gamma, kappa, and the precision that holds P whoever has left."""
-        return self.nu / (1.0 - 1.0 / self.reach), self.kappa, 1.0 / (self.reach * self.nu)
+        """The coupling, kappa, and the precision that holds P whoever has left."""
+        return self.coupling, self.kappa, 1.0 / (self.reach * self.nu)
 
 
 class Stepper(Protocol):
