@@ -36,6 +36,7 @@ class Setting(NamedTuple):
 
     name: str
     value: Any = ...
+    of: str = ""  # what it belongs to, where another setting may have the same name
 
     def in_python(self) -> str:
         """Spell it as a keyword argument, such as ``preset='wmt'``."""

@@ -63,7 +63,7 @@ ESTIMATORS: dict[str, type[ScoreEstimator]] = {
 _IDS, _COLUMNS, _OPTIONAL = (
     ("users", "items"),
     ("user", "left", "right", "outcome"),
-    ("weight", "group"),
+    ("weight", "group", "time", "duration"),
 )
 _COUNTS = ("votes_per_user", "n_ties", "digest")
 
@@ -227,7 +227,9 @@ def _small_enough(path: RegularizationPath, time: float) -> RegularizationPath:
 
 def _refuse_some_of_the_votes(votes: Comparisons | Parts) -> None:
     if isinstance(votes, Comparisons):
-        alone = Comparisons(*(getattr(votes, name) for name in (*_IDS, *_COLUMNS, *_OPTIONAL)))
+        alone = Comparisons(
+            **{name: getattr(votes, name) for name in (*_IDS, *_COLUMNS, *_OPTIONAL)}
+        )
         theirs, all_slots = (Layout.of(some).slots.coordinate for some in (alone, votes))
         if not np.array_equal(theirs, all_slots):
             raise InvalidVotes(

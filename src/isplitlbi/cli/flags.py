@@ -10,7 +10,8 @@ if TYPE_CHECKING:
 
 __all__ = ["as_option"]
 
-# From the name of a setting in Python to the option that sets it.
+# From the name of a setting in Python to the option that sets it. Where two settings have the same
+# name, what one of them belongs to stands before it.
 OPTIONS = {
     # how votes are read
     "format": "--input-format",
@@ -25,6 +26,9 @@ OPTIONS = {
     "both_bad": "--both-bad",
     "drop_invalid": "--drop-invalid",
     "features": "--feature",
+    "column:time": "--time-column",
+    "column:duration": "--duration-column",
+    "in_order": "--in-order",
     # how a model is fitted
     "nu": "--nu",
     "kappa": "--kappa",
@@ -58,7 +62,7 @@ OPTIONS = {
 }
 
 # Options that are there or not, and take no value.
-SWITCHES = ("--drop-invalid", "--resume", "--force")
+SWITCHES = ("--drop-invalid", "--in-order", "--resume", "--force")
 
 
 def as_option(setting: Setting) -> str:
@@ -72,7 +76,8 @@ def as_option(setting: Setting) -> str:
     >>> as_option(Setting("drop_invalid", True)), as_option(Setting("format"))
     ('--drop-invalid', '--input-format')
     """
-    flag, value = OPTIONS.get(setting.name), setting.value
+    flag = OPTIONS.get(f"{setting.of}:{setting.name}", OPTIONS.get(setting.name))
+    value = setting.value
     if flag is None:
         return setting.in_python()
     if value is None or value is False:

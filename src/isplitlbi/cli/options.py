@@ -74,6 +74,21 @@ GroupColumn = Annotated[
     str | None,
     typer.Option("--group", help="Column of groups: votes that stay together in splits."),
 ]
+TimeColumn = Annotated[
+    str | None,
+    typer.Option(
+        "--time-column",
+        help="Column that says when votes were given: dates, or numbers that increase with time.",
+    ),
+]
+DurationColumn = Annotated[
+    str | None,
+    typer.Option("--duration-column", help="Column of the seconds that the answers took."),
+]
+InOrder = Annotated[
+    bool,
+    typer.Option("--in-order", help="Rows are in the order in which each user voted."),
+]
 FeatureNames = Annotated[
     list[str] | None,
     typer.Option(
@@ -156,6 +171,9 @@ def _votes_to_read(
     winner: WinnerColumn = None,
     weight: WeightColumn = None,
     group: GroupColumn = None,
+    time_column: TimeColumn = None,
+    duration_column: DurationColumn = None,
+    in_order: InOrder = False,
     feature: FeatureNames = None,
     label: Labels = None,
     both_bad: BothBadVotes = BothBad.tie,
@@ -167,6 +185,7 @@ def _votes_to_read(
         "format": input_format, "preset": preset, "user": user, "left": left, "right": right,
         "winner": winner, "weight": weight, "group": group, "labels": _labels(label or []),
         "both_bad": both_bad.value, "drop_invalid": drop_invalid, "features": feature or None,
+        "time": time_column, "duration": duration_column, "in_order": in_order,
     }  # fmt: skip
     return VotesToRead(votes, options)
 

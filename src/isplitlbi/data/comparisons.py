@@ -6,6 +6,8 @@ outcome    1 the left item wins, 0 tie, -1 the right item wins
 user, left, right
            indices into the vocabularies ``users`` and ``items``, which are sorted, so that nothing
            depends on the order in which the votes came
+time       when a vote was given: any numbers that increase with time, if that is known
+duration   how many seconds the answer took, if that is known
 features   numbers that belong to a vote, such as how much longer the left item is, if there are any
 """
 
@@ -32,13 +34,14 @@ from isplitlbi.data.features import (
 )
 from isplitlbi.data.loading import Options, load
 from isplitlbi.data.outcomes import outcomes_of_column
+from isplitlbi.data.times import durations_of, refuse_two_orders, row_numbers, times_of
 from isplitlbi.data.vocabulary import Vocabulary, as_series, first_of, show
 from isplitlbi.errors import InvalidRows, InvalidSetting, InvalidVotes, Setting
 from isplitlbi.typing import Floats, Integers, Labels, Mask, Places
 
 __all__ = ["Comparisons"]
 
-_PER_VOTE = ("user", "left", "right", "outcome", "weight", "group")
+_PER_VOTE = ("user", "left", "right", "outcome", "weight", "group", "time", "duration")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -67,6 +70,8 @@ class Comparisons:
     group: Integers | None
     groups: Labels | None = field(default=None, kw_only=True)  # the ids of the groups
     features: Features | None = field(default=None, kw_only=True)
+    time: Floats | None = field(default=None, kw_only=True)
+    duration: Floats | None = field(default=None, kw_only=True)
     # The votes that these are a part of, if they are: parameters of both then lie alike.
     whole: Comparisons | None = field(default=None, kw_only=True)
 
@@ -82,6 +87,8 @@ class Comparisons:
         weight: ArrayLike | None = None,
         group: ArrayLike | None = None,
         *,
+        time: ArrayLike | None = None,
+        duration: ArrayLike | None = None,
         features: Mapping[str, Any] | None = None,
         labels: Mapping[Any, str] | None = None,
         source: str = "votes",
@@ -98,6 +105,10 @@ class Comparisons:
             A positive weight per vote; a vote of weight 2 counts as that vote twice.
         group
             Votes of one user with the same group (say, from one ranking) stay together in splits.
+        time
+            When every vote was given: dates, or numbers that increase with time.
+        duration
+            How many seconds every answer took.
         features
             Numbers of every vote by the name of the feature: differences, left minus right, or a
             tuple of two columns, of the left and of the right items.
@@ -107,10 +118,8 @@ class Comparisons:
             What to call these votes in an error.
         """
         columns = {"user": user, "left": left, "right": right, "winner": outcome}
-        if weight is not None:
-            columns["weight"] = weight
-        if group is not None:
-            columns["group"] = group
+        optional = {"weight": weight, "group": group, "time": time, "duration": duration}
+        columns |= {role: values for role, values in optional.items() if values is not None}
         if not isinstance(features, Mapping | None):
             raise InvalidSetting("give features as a mapping from their names to their numbers.")
         names = {name: name for name in columns}
@@ -136,6 +145,9 @@ class Comparisons:
         winner: str = "winner",
         weight: str | None = None,
         group: str | None = None,
+        time: str | None = None,
+        duration: str | None = None,
+        in_order: bool = False,
         features: Sequence[str] | None = None,
         labels: Mapping[Any, str] | None = None,
         source: str = "votes",
@@ -143,6 +155,8 @@ class Comparisons:
         """Check and index votes in a data frame (pandas, polars, pyarrow, ...).
 
         The columns ``weight`` and ``group`` are optional; they are used where the frame has them.
+        The columns ``time`` and ``duration`` are used where they are named; with ``in_order``, the
+        rows are in the order in which every user voted, and their numbers are the times.
         Features are used where they are named: ``length`` has the columns ``length_left`` and
         ``length_right``, or a column ``length`` of differences, left minus right.
 
@@ -159,16 +173,20 @@ class Comparisons:
                 f"{source}: expected a data frame, found {type(frame).__name__}. "
                 "Use Comparisons.from_arrays for separate columns."
             ) from None
+        refuse_two_orders(time, in_order)
         wanted = {"user": user, "left": left, "right": right, "winner": winner}
         for role, asked in (("weight", weight), ("group", group)):
             if asked is not None or role in table.columns:
                 wanted[role] = asked or role
+        for role, asked in (("time", time), ("duration", duration)):
+            if asked is not None:
+                wanted[role] = asked
         for role, name in wanted.items():
             if name not in table.columns:
                 found = ", ".join(map(str, table.columns)) or "no columns at all"
                 raise InvalidVotes(
                     f"{source}: no column {name!r} for the {role}; found: {found}. "
-                    "Name the right one with ", Setting(role), ".",
+                    "Name the right one with ", Setting(role, of="column"), ".",
                 )  # fmt: skip
         asked_for = feature_names(features)
         of_features = require_columns(asked_for, table.columns, [LEFT_AND_RIGHT], source)
@@ -177,7 +195,11 @@ class Comparisons:
         series = {
             role: as_series(table[name].to_native(), name, source) for role, name in wanted.items()
         }
-        return cls.from_series(series, wanted, labels, source, features=of_features)
+        if in_order:
+            series["time"] = row_numbers(len(table))
+        return cls.from_series(
+            series, {"time": "time", **wanted}, labels, source, features=of_features
+        )
 
     @classmethod
     def read(cls, path: str | Path, **options: Any) -> Self:
@@ -235,17 +257,22 @@ class Comparisons:
         numbers = None
         if features:
             numbers = Features.from_series(series, features, weight, source, is_part=is_part)
-        _freeze(user, left, right, outcome, weight, group)
+        time, duration = (
+            read(series[role], names[role], source) if role in series else None
+            for role, read in (("time", times_of), ("duration", durations_of))
+        )
+        _freeze(user, left, right, outcome, weight, group, time, duration)
         return cls(
             users.labels, items.labels, user, left, right, outcome, weight, group,
-            groups=groups, features=numbers,
+            groups=groups, features=numbers, time=time, duration=duration,
         )  # fmt: skip
 
     @classmethod
     def joined(cls, *parts: Comparisons) -> Self:
         """Put votes from several places together; the same id is the same user, item or group.
 
-        All have weights or none has, and so with groups and features, which are scaled anew.
+        All have weights or none has, and so with groups, times, durations and features; features
+        are scaled anew.
 
         Examples
         --------
@@ -254,7 +281,10 @@ class Comparisons:
         >>> Comparisons.joined(monday, tuesday)
         Comparisons: 2 votes (50.0 % ties) by 2 users on 3 items
         """
-        for name, what in (("weight", "a weight"), ("group", "a group"), ("features", "features")):
+        for name, what in (
+            ("weight", "a weight"), ("group", "a group"), ("features", "features"),
+            ("time", "a time"), ("duration", "a duration"),
+        ):  # fmt: skip
             if len({getattr(part, name) is None for part in parts}) != 1:
                 raise InvalidVotes(f"of votes that are joined, all have {what} or none has.")
         if any(part.group is not None and part.groups is None for part in parts):
@@ -292,10 +322,10 @@ class Comparisons:
         group = self.group
         if group is not None and groups is not None:
             group = groups.encode(self.groups)[group]
-        return Comparisons(
-            users.labels, items.labels, of_user[self.user], of_item[self.left],
-            of_item[self.right], self.outcome, self.weight, group,
-            groups=self.groups if groups is None else groups.labels, features=self.features,
+        return replace(
+            self, users=users.labels, items=items.labels, user=of_user[self.user],
+            left=of_item[self.left], right=of_item[self.right], group=group,
+            groups=self.groups if groups is None else groups.labels, whole=None,
         )  # fmt: skip
 
     # --- what they look like ---------------------------------------------------------------
@@ -333,6 +363,38 @@ class Comparisons:
     def votes_per_user(self) -> Places:
         """Number of votes of every user."""
         return np.bincount(self.user, minlength=self.n_users)
+
+    @property
+    def other_columns(self) -> list[Floats]:
+        """The columns in which votes with the same user, items and outcome may still differ.
+
+        They are in the order of `numpy.lexsort`, the column that comes first in sorting last.
+        """
+        of_features = [] if self.features is None else self.features.columns
+        columns = (self.duration, self.time, *of_features, self.weight)
+        return [column for column in columns if column is not None]
+
+    def in_time_order(self) -> Places:
+        """Return the places of the votes sorted by user, and those of one user by time.
+
+        This needs ``time``: without it, a user's votes are sorted by their items and outcomes, as
+        are votes of the same time. The order of the rows never matters.
+
+        Examples
+        --------
+        >>> votes = Comparisons.from_arrays(
+        ...     ["bob", "ann", "ann"],
+        ...     ["tea"] * 3,
+        ...     ["milk"] * 3,
+        ...     [1, 0, -1],
+        ...     time=["2024-05-01", "2024-05-03", "2024-05-02"],
+        ... )
+        >>> votes.in_time_order()
+        array([2, 1, 0])
+        """
+        keys: list[NDArray[Any]] = [self.outcome, self.right, self.left]
+        keys += [self.user] if self.time is None else [self.time, self.user]
+        return np.lexsort([*self.other_columns, *keys])
 
     def subset(self, rows: ArrayLike) -> Self:
         """Return some of the votes, by mask or index, with the vocabularies and slots of the whole.

@@ -19,17 +19,21 @@ from isplitlbi.data.features import FEATURE, FeatureColumns, Features, feature_n
 from isplitlbi.data.formats import Dropping, RawFile, Table, read_table
 from isplitlbi.data.notes import (
     Dropped,
+    DurationTaken,
     FeatureTaken,
     Note,
     NothingThere,
+    RowsInOrder,
+    TimeTaken,
     added_up,
     gathered,
     with_units,
 )
 from isplitlbi.data.outcomes import Wording, outcomes_of_labels, outcomes_of_text, settle_both_bad
-from isplitlbi.data.presets import PRESETS, ROLES, lay_out
+from isplitlbi.data.presets import PRESETS, ROLES, Preset, lay_out
+from isplitlbi.data.times import TIMES, are_dates, refuse_two_orders, row_numbers
 from isplitlbi.data.vocabulary import show
-from isplitlbi.errors import InvalidRows, InvalidSetting, InvalidVotes
+from isplitlbi.errors import InvalidRows, InvalidSetting, InvalidVotes, Setting
 from isplitlbi.typing import Floats, Integers
 
 __all__ = ["OPTIONS", "Described", "Folder", "NoVotes", "Options", "as_text", "load"]
@@ -89,10 +93,14 @@ class Options:
     both_bad: str = "tie"
     drop_invalid: bool = False
     features: Sequence[str] | None = None
+    time: str | None = None
+    duration: str | None = None
+    in_order: bool = False
 
     def __post_init__(self) -> None:
         """Refuse what no file can be read with."""
         feature_names(self.features)
+        refuse_two_orders(self.time, self.in_order)
         if self.both_bad not in ("tie", "drop"):
             raise InvalidSetting(f"both_bad is {self.both_bad!r}; it must be tie or drop.")
 
@@ -153,7 +161,12 @@ def load(
     features = layout.features(feature_names(options.features), table.columns, file.name)
     for feature in features:
         names |= feature.roles
-    frame = layout.pairs(as_text(table, names, file.name))
+    text = as_text(table, names, file.name)
+    if options.in_order:
+        _refuse_without_times(layout, file.name)
+        text = text.with_columns(row_numbers(text.height))
+    about_times = _notes_on_times(text, options)
+    frame = layout.pairs(text)
     unit = "pair" if "row" in frame.columns else "row"
     if unit == "pair" and (empty := table.frame.height - frame["row"].n_unique()):
         notes.append(Dropped("row", "all counts are 0", count=empty))
@@ -161,8 +174,26 @@ def load(
     names = {role: role for role in (*ROLES, *frame.columns)} | dict(layout.called) | names
     rows = _Rows(frame, layout.wording, names, features, file.name, is_part)
     votes = rows.usable(kind, options.labels, dropping._replace(unit=unit))
-    notes += [FeatureTaken(*feature) for feature in features]
+    notes += [*about_times, *(FeatureTaken(*feature) for feature in features)]
     return Loaded(votes, layout.name, added_up(notes if is_part else _complete(notes, votes)))
+
+
+def _refuse_without_times(layout: Preset, source: str) -> None:
+    """Refuse rows in order where a row stands for votes in no known order."""
+    if "time" not in layout.optional:
+        raise InvalidVotes(
+            f"{source}: a row of the layout {layout.name} ({layout.about}) stands for several "
+            "votes, and their order is not known. Leave out ", Setting("in_order", True), ".",
+        )  # fmt: skip
+
+
+def _notes_on_times(text: pl.DataFrame, options: Options) -> list[Note]:
+    notes: list[Note] = [RowsInOrder()] if options.in_order else []
+    if options.time is not None:
+        notes.append(TimeTaken(options.time, "dates" if are_dates(text["time"]) else "numbers"))
+    if options.duration is not None:
+        notes.append(DurationTaken(options.duration))
+    return notes
 
 
 class _Rows(NamedTuple):
@@ -211,8 +242,10 @@ def as_text(table: Table, names: Mapping[str, str], source: str) -> pl.DataFrame
         kind = column.dtype
         if isinstance(kind, pl.Categorical | pl.Enum) or kind.is_integer() or kind == pl.Null:
             column = column.cast(pl.String)
-        elif kind.is_float() and (role == "weight" or role.startswith(FEATURE)):
+        elif kind.is_float() and (role in ("weight", *TIMES) or role.startswith(FEATURE)):
             column = column.fill_nan(None)
+        elif role in TIMES and kind.is_temporal():
+            pass
         elif role not in IDS and (kind.is_float() or kind == pl.Boolean):
             column = (column.fill_nan(None) if kind.is_float() else column).cast(pl.String)
         elif kind != pl.String:
@@ -239,6 +272,7 @@ class Described(NamedTuple):
         """Describe a part with votes."""
         columns = {"weights": votes.weight, "groups": votes.group}
         there = [name for name, column in columns.items() if column is not None]
+        there += [f"times as {note.values}" for note in notes if isinstance(note, TimeTaken)]
         kind = f"the layout {preset}, {' and '.join(there) or 'no weights or groups'}"
         return cls(kind, notes)
 
@@ -266,6 +300,12 @@ class Folder:
             )
         if not found:
             raise InvalidVotes(f"{folder}: there are no files of votes in this folder.")
+        if options.get("in_order"):  # which file comes first is not known
+            raise InvalidSetting(
+                f"{folder}: the rows of several files have no common order. Leave out ",
+                Setting("in_order", True), ", and name a column of times with ",
+                Setting("time", of="column"), ".",
+            )  # fmt: skip
         return cls(place, tuple(found), options)
 
     def load(self, kind: type[V]) -> Loaded[V]:

@@ -13,9 +13,12 @@ __all__ = [
     "ColumnTaken",
     "CountedAsTies",
     "Dropped",
+    "DurationTaken",
     "FeatureTaken",
     "Note",
     "NothingThere",
+    "RowsInOrder",
+    "TimeTaken",
     "added_up",
     "gathered",
     "with_units",
@@ -92,6 +95,38 @@ class ColumnTaken(Note):
         return (
             f"The {self.role} is taken from {show(self.column)}, not from {show(self.instead_of)}."
         )
+
+
+@dataclass(frozen=True)
+class TimeTaken(Note):
+    """A column of times was asked for, and found."""
+
+    column: str
+    values: str  # what is in it: numbers or dates
+
+    def sentence(self) -> str:
+        """Say which, and how it was understood."""
+        return f"The times of the votes are the {self.values} in {show(self.column)}."
+
+
+@dataclass(frozen=True)
+class RowsInOrder(Note):
+    """The order of the rows was said to be that of the votes."""
+
+    def sentence(self) -> str:
+        """Say so."""
+        return "The rows are taken to be in the order in which every user voted."
+
+
+@dataclass(frozen=True)
+class DurationTaken(Note):
+    """A column of durations was asked for, and found."""
+
+    column: str
+
+    def sentence(self) -> str:
+        """Say which."""
+        return f"The durations of the votes are the seconds in {show(self.column)}."
 
 
 @dataclass(frozen=True)

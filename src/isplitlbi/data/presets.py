@@ -2,8 +2,8 @@
 
 Conventions
 -----------
-role       what a column is for: user, left, right, winner, weight, group, or a name that only the
-           layout's own ``pairs`` knows
+role       what a column is for: user, left, right, winner, weight, group, time, duration, or a name
+           that only the layout's own ``pairs`` knows
 pairs      a table with a column per role becomes one with a row per vote. It may add
            ``outcome``   1, 0 or -1 where the row says it without a word, null where it does not
            ``row``       the number in the file of the row that a vote comes from
@@ -22,14 +22,18 @@ import polars as pl
 from isplitlbi.data.features import LEFT_AND_RIGHT, FeatureColumns, require_columns
 from isplitlbi.data.notes import ColumnTaken, Note
 from isplitlbi.data.outcomes import Wording
+from isplitlbi.data.times import TIMES
 from isplitlbi.data.vocabulary import listed
 from isplitlbi.errors import InvalidSetting, InvalidVotes, Setting
 
 __all__ = ["PRESETS", "ROLES", "Preset", "lay_out", "require"]
 
-ROLES = ("user", "left", "right", "winner", "weight", "group")  # those that people may name
+# Those that people may name.
+ROLES = ("user", "left", "right", "winner", "weight", "group", *TIMES)
 
-WEIGHT_AND_GROUP = {"weight": ("weight",), "group": ("group",)}
+# Times have no names of their own: they are used only where people name their columns.
+NAMED_ONLY: dict[str, tuple[str, ...]] = dict.fromkeys(TIMES, ())
+OPTIONAL = {"weight": ("weight",), "group": ("group",), **NAMED_ONLY}
 
 
 def _as_they_are(table: pl.DataFrame) -> pl.DataFrame:
@@ -43,7 +47,7 @@ class Preset:
     name: str
     about: str  # its columns in one line, for people
     columns: Mapping[str, tuple[str, ...]]  # role: names it may have, the first found is used
-    optional: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: WEIGHT_AND_GROUP)
+    optional: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: OPTIONAL)
     wording: Wording = field(default_factory=Wording)  # how the winner is told
     pairs: Callable[[pl.DataFrame], pl.DataFrame] = _as_they_are
     called: Mapping[str, str] = field(default_factory=dict)  # roles that are no column of the file
@@ -93,7 +97,7 @@ def _better_rank(table: pl.DataFrame) -> pl.DataFrame:
     table = table.with_row_index("row", offset=1).with_columns(pl.col("row").cast(pl.Int64))
     if len(systems) > 2 and "group" not in table.columns:
         table = table.with_columns(group=pl.col("row").cast(pl.String))
-    kept = [name for name in ("row", "user", "weight", "group") if name in table.columns]
+    kept = [name for name in ("row", "user", "weight", "group", *TIMES) if name in table.columns]
     pairs = []
     for (one, its_rank), (other, others_rank) in combinations(systems, 2):
         first, second = (
@@ -172,7 +176,7 @@ _ALL = (
         },
         {f"{role}{k}": (f"system{k}{name}",)
             for k in range(3, 6) for role, name in (("item", "Id"), ("rank", "rank"))}
-        | {"weight": ("weight",), "group": ("group", "rankingID")},
+        | {"weight": ("weight",), "group": ("group", "rankingID"), **NAMED_ONLY},
         wording=Wording(expected="a number from 1 on", takes_labels=False),
         pairs=_better_rank, called={"winner": "a rank"}, sides=(),
     ),
@@ -232,14 +236,16 @@ def lay_out(
             raise InvalidSetting(f"preset {preset!r} is not one of {', '.join(PRESETS)}.")
         layout = PRESETS[preset]
     else:
-        layout = _recognise_layout(columns, asked, source)
+        # What is known of times says nothing about the layout.
+        telling = {role: name for role, name in asked.items() if role not in TIMES}
+        layout = _recognise_layout(columns, telling, source)
     roles = {**layout.columns, **layout.optional}
     for role in asked:
         if role not in roles:
             raise InvalidVotes(
                 f"{source}: the layout {layout.name} ({layout.about}) has no column for the "
-                f"{role}. Leave out ", Setting(role), ", or choose another layout with ",
-                Setting("preset"), ".",
+                f"{role}. Leave out ", Setting(role, of="column"),
+                ", or choose another layout with ", Setting("preset"), ".",
             )  # fmt: skip
     names = {}
     for role, choices in roles.items():
@@ -296,7 +302,7 @@ def require(names: Mapping[str, str], columns: list[str], source: str) -> None:
     """Refuse a table without the column of some role."""
     for role, name in names.items():
         if name not in columns:
-            may_be_named = ("Name the right one with ", Setting(role))
+            may_be_named = ("Name the right one with ", Setting(role, of="column"))
             raise InvalidVotes(
                 f"{source}: no column {name!r} for the {role.replace('_', ' ')}; "
                 f"found: {listed(columns)}. ", *(may_be_named if role in ROLES else ("Add it",)),

@@ -52,6 +52,9 @@ def read_votes(
     both_bad: Literal["tie", "drop"] = "tie",
     drop_invalid: bool = False,
     features: Sequence[str] | None = None,
+    time: str | None = None,
+    duration: str | None = None,
+    in_order: bool = False,
 ) -> Reading:
     """Read votes from a file, from all files of a folder, or from standard input.
 
@@ -75,10 +78,17 @@ def read_votes(
     features
         Names of features of the votes: ``length`` has the columns ``length_left`` and
         ``length_right``, or one column ``length`` of differences, left minus right.
+    time
+        Name of a column that says when votes were given: dates, or numbers that increase with time.
+    duration
+        Name of a column of how many seconds the answers took.
+    in_order
+        Whether the rows of a file are in the order in which every user voted; their numbers are
+        then the times. By default, the order of the rows means nothing.
     """
     options = Options(
         format, preset, user, left, right, winner, weight, group, labels, both_bad, drop_invalid,
-        features,
+        features, time, duration, in_order,
     )  # fmt: skip
     return Reading(*load(Comparisons, source, options))
 

@@ -128,13 +128,7 @@ def fold_of_votes(votes: Comparisons, n_folds: int, rng: Any, stratified: bool =
 def in_order(votes: Comparisons) -> Comparisons:
     """Return the same votes in one order, whatever theirs, so that sums over them round alike."""
     keys: list[NDArray[Any]] = [votes.outcome, votes.right, votes.left, votes.user]
-    return votes.subset(np.lexsort([*_other_keys(votes), *keys]))
-
-
-def _other_keys(votes: Comparisons) -> list[Floats]:
-    """Return what votes that are else alike may differ in, and are put in order by at last."""
-    of_features = [] if votes.features is None else votes.features.columns
-    return [*of_features, *([] if votes.weight is None else [votes.weight])]
+    return votes.subset(np.lexsort([*votes.other_columns, *keys]))
 
 
 def units(votes: Comparisons) -> Places:
@@ -178,7 +172,7 @@ def _deal(votes: Comparisons, rng: Any, stratified: bool = True) -> tuple[Places
         keys: list[NDArray[Any]] = [votes.right, votes.left, votes.outcome, votes.user]
         unit = np.empty(votes.n_votes, dtype=np.int64)
         # Identical votes aside, their numbers are the same for any order of rows.
-        unit[np.lexsort([*_other_keys(votes), *keys])] = np.arange(votes.n_votes)
+        unit[np.lexsort([*votes.other_columns, *keys])] = np.arange(votes.n_votes)
     else:
         unit = units(votes)
     size = np.bincount(unit)

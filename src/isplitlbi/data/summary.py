@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from isplitlbi.data.comparisons import Comparisons, main_figures
 from isplitlbi.data.features import Units
 from isplitlbi.data.splits import units
+from isplitlbi.data.times import TIMES
 from isplitlbi.typing import Labels, Places
 
 __all__ = ["Summary", "digest_of"]
@@ -21,6 +22,9 @@ Words = NDArray[np.uint64]
 
 # Constants of SplitMix64, which turns numbers that are alike into numbers that are not.
 GOLDEN, MIX_ONE, MIX_TWO = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
+
+# What tells times from durations and from weights: each votes may have without the others.
+MARKS = {name: int.from_bytes(name.encode()) for name in TIMES}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -92,6 +96,9 @@ def digest_of(votes: Comparisons, first_user: int = 0) -> Words:
         first_group = np.full(votes.n_users, len(votes))
         np.minimum.at(first_group, votes.user, group)
         columns.append(group - first_group[votes.user])
+    for name, mark in MARKS.items():
+        if (values := getattr(votes, name)) is not None:
+            columns.append(values.view(np.int64) ^ mark)
     if votes.features is not None:
         columns += [np.ascontiguousarray(each).view(np.int64) for each in votes.features.columns]
     sums = np.empty(2, dtype=np.uint64)

@@ -227,7 +227,7 @@ def as_series(values: Any, name: str, source: str) -> pl.Series:
         else:
             array = column.to_numpy()
             missing = column.is_null().to_numpy()
-            if missing.any() and array.dtype.kind != "f":
+            if missing.any() and array.dtype.kind not in "fmM":
                 array = array.astype(object)
                 array[missing] = None
             series = _from_objects(array, name, source)
@@ -249,6 +249,8 @@ def _from_objects(values: Any, name: str, source: str) -> pl.Series:
         raise InvalidVotes(f"{source}: {name} must be one column, found {array.ndim} dimensions.")
     if array.dtype.kind in "iufb":
         return pl.Series(name, array)
+    if array.dtype.kind in "mM":  # dates and time spans, which NumPy keeps in units of its own
+        return pl.Series(name, array.astype(f"{array.dtype.kind}8[us]"))
     try:  # the common case
         return pl.Series(name, array.tolist(), dtype=pl.String, strict=True)
     except (TypeError, ValueError, pl.exceptions.PolarsError):

@@ -34,6 +34,8 @@ class Piece(NamedTuple):
     right: Integers
     outcome: NDArray[np.int8]
     weight: Floats | None
+    time: Floats | None
+    duration: Floats | None
     features: Features | None  # in units of all votes
     group: pl.Series | None  # what the user's groups are called
 
@@ -47,7 +49,7 @@ class Piece(NamedTuple):
             group = pl.Series(names.tolist(), dtype=kind)
         user = votes.user - np.int32(first)
         columns = user, votes.left, votes.right, votes.outcome, votes.weight
-        return cls(*columns, votes.features, group)
+        return cls(*columns, votes.time, votes.duration, votes.features, group)
 
 
 class Counted(NamedTuple):
