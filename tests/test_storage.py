@@ -269,6 +269,16 @@ def test_groups_come_back_with_their_names(tmp_path):
     np.testing.assert_array_equal(load_model(tmp_path / "model").votes().groups, votes.groups)
 
 
+def test_times_and_durations_come_back(tmp_path):
+    votes = random_votes(2, timed=True)
+    model = fitted(votes, time=0.7)
+    save_model(model, tmp_path / "model")
+    loaded = load_model(tmp_path / "model")
+    assert_same(loaded.votes(), votes)
+    assert loaded.summary_.fingerprint == model.summary_.fingerprint
+    assert_same_model(loaded, model)
+
+
 def test_features_come_back_with_their_units(tmp_path):
     votes = random_votes(2, features=("length", "price"), weighted=True)
     model = fitted(votes, time=0.7)

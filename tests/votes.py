@@ -20,6 +20,7 @@ def random_votes(
     weighted=False,
     group_size=None,
     features=(),
+    timed=False,
 ):
     """Draw votes without structure; users and items may be missing when there are few votes."""
     rng = np.random.default_rng(rng)
@@ -31,7 +32,12 @@ def random_votes(
     group = rng.permutation(n_votes) // group_size if group_size else None
     names = [f"u{k}" for k in user], [f"i{k}" for k in left], [f"i{k}" for k in right]
     numbers = {name: rng.normal(size=n_votes) * 10.0**k for k, name in enumerate(features)}
-    return Comparisons.from_arrays(*names, outcome, weight, group, features=numbers or None)
+    # Few times, so that votes of one user share some.
+    time = rng.integers(n_votes // 3 + 1, size=n_votes) if timed else None
+    duration = rng.exponential(size=n_votes) if timed else None
+    return Comparisons.from_arrays(
+        *names, outcome, weight, group, time=time, duration=duration, features=numbers or None
+    )
 
 
 # Few users, items and weights, so that votes repeat; weights whose sums depend on their order.
@@ -85,8 +91,10 @@ def rebuilt(votes, order=None, swapped=False):
         numbers = zip(votes.features.names, votes.features.columns, strict=True)
         features = {name: sign * column[order] for name, column in numbers}
     return Comparisons.from_arrays(
-        *(None if c is None else c[order] for c in columns), features=features
-    )
+        *(None if c is None else c[order] for c in columns), features=features,
+        time=None if votes.time is None else votes.time[order],
+        duration=None if votes.duration is None else votes.duration[order],
+    )  # fmt: skip
 
 
 def arrays_of(votes):

@@ -26,6 +26,10 @@ from isplitlbi.errors import Setting
         (Setting("winner", "who won?"), "--winner 'who won?'"),
         (Setting("nu", [0.3, 1.0]), "--nu 0.3 --nu 1.0"),
         (Setting("time", None), "no --time"),
+        (Setting("time", "when", of="column"), "--time-column when"),
+        (Setting("duration", of="column"), "--duration-column"),
+        (Setting("user", "who", of="column"), "--user who"),
+        (Setting("in_order", True), "--in-order"),
         (Setting("snapshots", None), "snapshots=None"),
     ],
 )

@@ -302,7 +302,7 @@ def test_a_missing_column_is_named_with_those_found_and_how_to_name_another(role
         assert fragment in str(caught.value)
 
 
-@pytest.mark.parametrize("role", ["weight", "group"])
+@pytest.mark.parametrize("role", ["weight", "group", "time", "duration"])
 def test_an_optional_column_asked_for_by_name_must_exist(role):
     with pytest.raises(InvalidVotes, match=f"no column 'w' for the {role}"):
         Comparisons.from_frame(pl.DataFrame(TABLE), **{role: "w"})
@@ -348,7 +348,7 @@ def test_votes_say_what_they_are():
 
 
 def test_votes_cannot_be_changed():
-    whole = Comparisons.from_arrays(**columns())
+    whole = Comparisons.from_arrays(**columns(time=[1, 2, 3, 4, 5], duration=[0.5] * 5))
     for votes in (whole, whole.subset([0, 2])):
         for name, array in arrays_of(votes).items():
             assert not array.flags.writeable, name
@@ -357,12 +357,18 @@ def test_votes_cannot_be_changed():
 
 
 def test_votes_do_not_share_memory_with_what_they_came_from():
-    given = {name: np.array(values) for name, values in columns(winner=[1, -1, 0, 0, -1]).items()}
+    numbers = {
+        "winner": [1, -1, 0, 0, -1],
+        "time": [1.0, 2, 3, 4, 5],
+        "duration": [5.0, 4, 3, 2, 1],
+    }
+    given = {name: np.array(values) for name, values in columns(**numbers).items()}
     votes = Comparisons.from_arrays(**given)
     before = as_tuples(votes)
     for array in given.values():
         array[:] = array[0]
     assert as_tuples(votes) == before
+    assert votes.time.tolist() == [1, 2, 3, 4, 5] and votes.duration.tolist() == [5, 4, 3, 2, 1]
 
 
 @pytest.mark.parametrize(
@@ -419,6 +425,9 @@ def test_votes_that_do_not_go_together_are_not_joined():
         Comparisons.joined(grouped, plain)
     with pytest.raises(InvalidVotes, match="groups have no names"):
         Comparisons.joined(grouped, replace(grouped, groups=None))
+    for name in ("time", "duration"):
+        with pytest.raises(InvalidVotes, match=f"all have a {name} or none has"):
+            Comparisons.joined(plain, replace(other, **{name: np.arange(60.0)}))
     assert len(Comparisons.joined(plain, other)) == len(plain) + len(other)
 
 

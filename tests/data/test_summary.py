@@ -58,17 +58,43 @@ def test_a_fingerprint_sees_ids_and_counts():
     assert found.digest[0] != found.digest[1]
 
 
-@pytest.mark.parametrize("column", ["user", "left", "right", "winner", "weight", "group"])
+@pytest.mark.parametrize(
+    "column", ["user", "left", "right", "winner", "weight", "group", "time", "duration"]
+)
 def test_a_fingerprint_sees_every_column(column):
     columns = {
         "user": ["u", "u", "v"], "left": ["a", "b", "c"], "right": ["b", "c", "a"],
         "winner": [1, 0, -1], "weight": [1.0, 2.0, 3.0], "group": ["g", "h", "h"],
+        "time": [1.0, 2.0, 3.0], "duration": [1.0, 2.0, 3.0],
     }  # fmt: skip
     other = dict(columns)
-    changed = {"user": "v", "left": "a", "right": "a", "winner": -1, "weight": 5.0, "group": "g"}
+    changed = {
+        "user": "v", "left": "a", "right": "a", "winner": -1, "weight": 5.0, "group": "g",
+        "time": 5.0, "duration": 5.0,
+    }  # fmt: skip
     other[column] = [columns[column][0], changed[column], columns[column][2]]
 
     def fingerprint(of):
-        return Summary.of(Comparisons.from_arrays(*of.values())).fingerprint
+        votes = Comparisons.from_arrays(outcome=of["winner"], **without(of, "winner"))
+        return Summary.of(votes).fingerprint
 
     assert fingerprint(columns) != fingerprint(other)
+
+
+def without(table, name):
+    return {each: values for each, values in table.items() if each != name}
+
+
+def test_a_fingerprint_tells_weights_times_and_durations_apart():
+    votes = Comparisons.from_arrays(["u", "v"], ["a", "b"], ["b", "a"], [1, 0])
+    numbers = np.array([1.0, 2.0])
+    found = [votes, *(replace(votes, **{n: numbers}) for n in ("weight", "time", "duration"))]
+    assert len({Summary.of(each).fingerprint for each in found}) == 4
+
+
+FINGERPRINT = "c5193dbee7f4f28890bbd583ef902539ee19bf7e3c72c27d9a0e86dbced5370e"
+
+
+def test_the_fingerprint_of_votes_without_times_stays_what_it_was():
+    votes = Comparisons.from_arrays(["u", "v"], ["a", "b"], ["b", "a"], [1, 0], [1.0, 0.5])
+    assert Summary.of(votes).fingerprint == FINGERPRINT

@@ -224,6 +224,27 @@ def test_shards_see_features_in_units_of_all_votes(tmp_path, study):
         np.testing.assert_array_equal(one.values, other.values)
 
 
+def test_shards_keep_times_and_durations(tmp_path, study):
+    rng = np.random.default_rng(5)
+    when = pl.Series(rng.integers(10**9, size=len(study))).cast(pl.Datetime("ms"))
+    frame = frame_of(study, when=when, took=pl.Series(rng.exponential(size=len(study))))
+    how = {"time": "when", "duration": "took"}
+    votes = Comparisons.from_frame(frame, **how)
+    folder = in_parts(tmp_path / "votes", frame, 3)
+    read = [sources._read(file, how) for file in sorted(folder.iterdir())]
+    census = sources.Census.sum([sources.Census.of(part) for part in read])
+    known, bounds = (census.users, census.items, None), [0, 4, study.n_users]
+    cut = [sources._cut(part, known, bounds, [0, 1]) for part in read]
+    for number in range(2):
+        first, end = bounds[number : number + 2]
+        mine = votes.subset((votes.user >= first) & (votes.user < end))
+        for pieces in ([each[number] for each in cut], [shards.Piece.of(mine, first)]):
+            there = shards.Shard(number, first, end, study.n_items, *pieces).votes
+            for name in ("left", "outcome", "time", "duration"):
+                one, other = (getattr(v, name)[v.in_time_order()] for v in (there, mine))
+                np.testing.assert_array_equal(one, other)
+
+
 def test_votes_that_workers_have_read_are_read_here_only_when_needed(two_workers, tmp_path, study):
     folder = in_parts(tmp_path / "votes", frame_of(study), 3)
     model = settings(time=1.5, with_tests=True).fit(folder, client=two_workers)
