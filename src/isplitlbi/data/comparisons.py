@@ -181,13 +181,7 @@ class Comparisons:
         for role, asked in (("time", time), ("duration", duration)):
             if asked is not None:
                 wanted[role] = asked
-        for role, name in wanted.items():
-            if name not in table.columns:
-                found = ", ".join(map(str, table.columns)) or "no columns at all"
-                raise InvalidVotes(
-                    f"{source}: no column {name!r} for the {role}; found: {found}. "
-                    "Name the right one with ", Setting(role, of="column"), ".",
-                )  # fmt: skip
+        _require_columns(wanted, table.columns, source)
         asked_for = feature_names(features)
         of_features = require_columns(asked_for, table.columns, [LEFT_AND_RIGHT], source)
         for feature in of_features:
@@ -424,6 +418,17 @@ def main_figures(n_votes: int, n_ties: int, n_users: int, n_items: int) -> str:
     """Say in one line what some votes are."""
     ties = f" ({n_ties / n_votes:.1%} ties)".replace("%", " %") if n_votes else ""
     return f"{n_votes:,} votes{ties} by {n_users:,} users on {n_items:,} items"
+
+
+def _require_columns(wanted: Mapping[str, str], columns: Sequence[str], source: str) -> None:
+    """Refuse a frame without the column of some role."""
+    for role, name in wanted.items():
+        if name not in columns:
+            found = ", ".join(map(str, columns)) or "no columns at all"
+            raise InvalidVotes(
+                f"{source}: no column {name!r} for the {role}; found: {found}. "
+                "Name the right one with ", Setting(role, of="column"), ".",
+            )  # fmt: skip
 
 
 def _check_shape(series: Mapping[str, pl.Series], names: Mapping[str, str], source: str) -> None:
