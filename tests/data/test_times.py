@@ -267,7 +267,7 @@ def test_digests_of_parts_add_up_with_times():
 
 @pytest.mark.parametrize("seed", range(3))
 def test_votes_in_the_order_of_time_are_the_same_whatever_their_rows(seed):
-    votes = timed(seed, weighted=True, features=("length",))
+    votes = timed(seed, weighted=True, group_size=2, features=("length",))
     found = votes.subset(votes.in_time_order())
     assert (np.diff(found.user) >= 0).all()
     same_user = np.diff(found.user) == 0

@@ -161,12 +161,15 @@ def test_workers_read_parts_and_fit_what_one_process_fits(
     assert_same_model(expected, settings().fit(folder))  # and so does one process
 
 
-def test_weights_and_groups_in_parts_are_the_same_on_a_cluster(two_workers, tmp_path, study):
+def test_weights_groups_and_times_in_parts_are_the_same_on_a_cluster(two_workers, tmp_path, study):
     rng = np.random.default_rng(1)
     more = {
         "weight": pl.Series(rng.uniform(0.5, 2.0, len(study))),
         "group": pl.Series(rng.integers(40, size=len(study)).astype(str)),
+        "when": pl.Series(rng.permutation(len(study))).cast(pl.Datetime("ms")),
+        "took": pl.Series(rng.exponential(size=len(study))),
     }
+    times = {"time": "when", "duration": "took"}
     frame = frame_of(study, **more)
     folder = tmp_path / "votes"
     folder.mkdir()
@@ -176,8 +179,8 @@ def test_weights_and_groups_in_parts_are_the_same_on_a_cluster(two_workers, tmp_
     frame.clear().write_csv(folder / "part-1.csv")
     frame.filter(~is_first)[::2].write_parquet(folder / "part-2.parquet")
     frame.filter(~is_first)[1::2].write_parquet(folder / "part-3.parquet")
-    votes = Comparisons.from_frame(frame_of(study, **more))
-    found = settings().fit(folder, client=two_workers)
+    votes = Comparisons.from_frame(frame_of(study, **more), **times)
+    found = settings().fit(Parts.of(folder, **times), client=two_workers)
     assert_same_model(settings().fit(votes), found)
     assert found.summary_.fingerprint == Summary.of(votes).fingerprint
 

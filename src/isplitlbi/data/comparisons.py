@@ -386,9 +386,10 @@ class Comparisons:
         >>> votes.in_time_order()
         array([2, 1, 0])
         """
-        keys: list[NDArray[Any]] = [self.outcome, self.right, self.left]
+        keys: list[NDArray[Any]] = [] if self.group is None else [self.group]
+        keys += [*self.other_columns, self.outcome, self.right, self.left]
         keys += [self.user] if self.time is None else [self.time, self.user]
-        return np.lexsort([*self.other_columns, *keys])
+        return np.lexsort(keys)
 
     def subset(self, rows: ArrayLike) -> Self:
         """Return some of the votes, by mask or index, with the vocabularies and slots of the whole.
