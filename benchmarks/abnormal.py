@@ -5,7 +5,8 @@
     calibration  ordinary users only: p-values below 0.05; with others: the share named in error
     power        forced choices, ten among thousands, careless users among people who differ
     paper        the paper's simulation: precision and recall at fdr 0.05
-    kinds        fourteen kinds of users with 30, 60 and 400 votes: which list, which kind
+    kinds        fourteen kinds of users with 30, 60 and 400 votes: which list, which kind; the
+                 targets are for those who are named
     masking      abnormal users who are nearly half of all: what is found (no target)
     files        real votes, where they are (see data.py): both lists
     time         of the tests, beside the cross-validated fit in the same minute
@@ -61,6 +62,7 @@ NAMES = {
 HONEST = ("never-tie", "blunter", "sharper", "other taste")
 
 missed: list[str] = []
+printed: list[str] = []
 
 
 @dataclass(frozen=True)
@@ -81,6 +83,7 @@ class Asked:
 
 def hold(name: str, is_well: bool, line: str) -> None:
     print(f"{name:<11} {line}{'' if is_well else '   MISSED'}", flush=True)
+    printed.append(name)
     if not is_well:
         missed.append(name)
 
@@ -411,6 +414,9 @@ def main() -> int:
     seeds = range(asked.first_seed, asked.first_seed + asked.seeds)
     for name in asked.only:
         SECTIONS[name](Asked(seeds, asked.cell, asked.large))
+    if not printed:
+        print("nothing was measured: no study of these sections is there under that name.")
+        return 1
     print(f"missed: {', '.join(dict.fromkeys(missed))}" if missed else "all targets reached")
     return int(bool(missed))
 
