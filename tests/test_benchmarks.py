@@ -51,3 +51,25 @@ def test_absent_data_is_skipped_with_one_line_each(tmp_path):
     lines = done.stdout.splitlines()
     assert len(lines) == 5
     assert all("skipped" in line and "ISPLITLBI_DATA" in line for line in lines)
+
+
+def test_every_kind_of_simulated_user_votes_as_its_row_says():
+    done = run("people.py")
+    assert done.returncode == 0, done.stderr
+    header, *lines = done.stdout.splitlines()
+    assert header.split()[:5] == ["kind", "left", "tie", "right", "agrees"]
+    rows = {line[:19].strip(): line[19:45].split() for line in lines}
+    assert len(rows) == 15
+    assert rows["always-left"][:3] == ["1.00", "0.00", "0.00"]
+    assert rows["always-tie"] == ["0.00", "1.00", "0.00", "-"]
+    assert rows["never-tie"][1] == "0.00"
+    assert rows["copies"][3] == "1.00"
+    agrees = {kind: float(rows[kind][3]) for kind in rows if kind != "always-tie"}
+    assert agrees["reversed"] < 0.3 < 0.4 < agrees["random"] < 0.6 < agrees["blunter"]
+    assert agrees["blunter"] < agrees["ordinary"] < agrees["sharper"]
+
+
+def test_abnormal_does_not_pass_where_nothing_was_measured():
+    done = run("abnormal.py", "--only", "calibration", "--cell", "no such study")
+    assert done.returncode == 1
+    assert done.stdout.startswith("nothing was measured")
