@@ -1,7 +1,9 @@
 """Which users vote differently from the group, how certain that is, in which way, and its effect.
 
-`tests` tests every user against the consensus, `explain` finds out which of the `kinds` a user is
-of, `quality` rates how carefully users vote, `influence` says what leaving users out would change.
+Users are compared with `ordinary` ones, which differ among each other. `tests` asks who is unlike
+them, by `draws` of their votes; `explain` finds out which of the `kinds` a user is of, by `evidence`
+of every explanation, by the `sequence` of votes and by `rings`; `quality` rates how carefully users
+vote, `influence` says what leaving users out would change.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from threadpoolctl import threadpool_limits
 from isplitlbi.abnormal.expectation import Inputs, TellingVote, find_telling_votes
 from isplitlbi.abnormal.explain import explain
 from isplitlbi.abnormal.influence import N_BOOTSTRAP, Effect, find_effect
-from isplitlbi.abnormal.kinds import KINDS, UNTRUSTWORTHY, Kind
+from isplitlbi.abnormal.kinds import DIFFERENT, KINDS, LISTS, UNRELIABLE, UNTRUSTWORTHY, Kind
 from isplitlbi.abnormal.quality import find_quality
 from isplitlbi.abnormal.tests import find_flags
 from isplitlbi.data.comparisons import Comparisons
@@ -29,8 +31,11 @@ from isplitlbi.runtime.local import Local
 from isplitlbi.typing import Floats, Mask, Places
 
 __all__ = [
+    "DIFFERENT",
     "KINDS",
+    "LISTS",
     "N_BOOTSTRAP",
+    "UNRELIABLE",
     "UNTRUSTWORTHY",
     "Abnormality",
     "Effect",
@@ -43,6 +48,9 @@ __all__ = [
     "find_telling_votes",
     "joined",
 ]
+
+
+Texts = list[str]  # under this name, since a field is called list
 
 
 @dataclass(frozen=True)
@@ -58,33 +66,50 @@ class Abnormality:
         side, the effects of features and the tie habits of items, as far as the model has these.
         There is no threshold where no vote is a tie.
     p_value, q_value : (n_users,)
-        Of "votes like the consensus"; nan for users without votes.
+        Of "deviates from the consensus no more than an ordinary user"; nan for users without votes.
+    p_unreliable, q_unreliable : (n_users,)
+        Of "tells as much about the items as an ordinary user".
     flagged : (n_users,) bool
-        Whether the q-value is at most the false discovery rate.
+        Whether a user is on either list.
+    list : (n_users,) text
+        ``unreliable`` where the votes tell little about the items, ``different`` where they are
+        only unlike the group's, each at the false discovery rate; else empty.
+    effect, effect_low, effect_high : (n_users,)
+        How far the votes are from the consensus, with a 95 % interval: in standard deviations of a
+        vote, whatever the number of votes. Zero for who votes like the consensus.
     votes_needed : (n_users,)
         How many votes like theirs it would take to flag users who have too few; 0 for the others.
     kind, explanation : (n_users,) text
         One of `KINDS` and a plain sentence for users who are flagged, empty for the others.
     quality : (n_users,)
-        Carefulness from 0 to 1: whether votes depend on the items, whatever the taste.
+        Carefulness between 0 and 1: whether votes depend on the items, whatever the taste.
     slope, side, threshold : (n_users,)
-        What the explanation rests on: the user's slope on the consensus scores, preference for the
-        left side in logits, and tie threshold (0 without ties); those of the consensus where they
-        explain nothing.
+        The user's slope on the consensus scores, preference for the left side in logits, and tie
+        threshold (0 without ties); those of the consensus for users who are not flagged.
     """
 
     fdr: float
     consensus: Consensus
     p_value: Floats
     q_value: Floats
+    p_unreliable: Floats
+    q_unreliable: Floats
     flagged: Mask
+    list: Texts
+    effect: Floats
+    effect_low: Floats
+    effect_high: Floats
     votes_needed: Places
-    kind: list[str]
-    explanation: list[str]
+    kind: Texts
+    explanation: Texts
     quality: Floats
     slope: Floats
     side: Floats
     threshold: Floats
+
+    def on(self, name: str) -> Mask:
+        """Say who is on a list."""
+        return np.array([each == name for each in self.list], dtype=np.bool_)
 
 
 COMMON_TO_ALL = ("fdr", "consensus")
@@ -107,7 +132,7 @@ def find_abnormal(
     runtime: Runtime | None = None,
     progress: Callable[[float], None] | None = None,
 ) -> Abnormality:
-    """Flag users who do not vote like the consensus, and explain how they vote.
+    """Find users who are unreliable or different, and explain how they vote.
 
     Parameters
     ----------
@@ -144,11 +169,13 @@ def find_abnormal_in(
     with threadpool_limits(1, user_api="blas"):
         flags = find_flags(inputs, fdr, progress)
         inputs = replace(inputs, consensus=flags.consensus)
-        expected = inputs.expectation()
-        found = explain(inputs, expected, flags.flagged)
-        quality = find_quality(inputs.answers, expected, found.log_likelihood, found.kind)
+        is_different, is_unreliable = flags.q_value <= fdr, flags.q_unreliable <= fdr
+        found = explain(inputs, flags.yardstick, is_different, is_unreliable)
+        quality = find_quality(inputs.answers, flags.yardstick.expected, found.log_likelihood)
+    tested = {name: value for name, value in flags._asdict().items() if name != "yardstick"}
     return Abnormality(
-        fdr, **flags._asdict(), kind=found.kind, explanation=found.sentence, quality=quality,
+        fdr, **tested, flagged=np.array([bool(name) for name in found.list], dtype=np.bool_),
+        list=found.list, kind=found.kind, explanation=found.sentence, quality=quality,
         slope=found.slope, side=found.side, threshold=found.threshold,
     )  # fmt: skip
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.data.layout import Sees, tally
-from isplitlbi.model.answering import log_probabilities
+from isplitlbi.model.answering import Answering, ForcedChoice, LogThreshold, log_probabilities
 from isplitlbi.model.links import Link
 from isplitlbi.model.parameters import Consensus
 from isplitlbi.model.terms import PAPER, Feature, Side, Terms
@@ -40,25 +40,34 @@ class Answers(NamedTuple):
     counts: Places  # (n_questions, 3) votes for left, tie, right
     n_votes: Places  # the sum of these
     columns: Mapping[str, Floats]  # what else may count in a margin: the side, features, by name
+    group: Places | None = None  # votes of one user and one group depend on each other
 
     @classmethod
-    def of(cls, votes: Comparisons, terms: Terms = PAPER, *, has_sides: bool = True) -> Self:
-        """Count votes; their order does not matter."""
+    def of(
+        cls,
+        votes: Comparisons,
+        terms: Terms = PAPER,
+        *,
+        has_sides: bool = True,
+        by_group: bool = False,
+        unit: float = 1.0,
+    ) -> Self:
+        """Count votes; their order does not matter. Weights are told in some unit."""
         features = [term for term in terms.all if isinstance(term, Feature)]
         found = tally(
-            votes, by_user=True, by_weight=True, by_features=bool(features),
+            votes, by_user=True, by_weight=True, by_features=bool(features), by_group=by_group,
             sees=Sees.SIDE if has_sides else Sees.PAIR,
         )  # fmt: skip
         start = np.searchsorted(found.user, np.arange(votes.n_users + 1))
         ones = np.ones(len(found.user))
-        weight = ones if found.weight is None else found.weight
+        weight = ones if found.weight is None else found.weight / unit
         counts = np.stack(found.counts, axis=1).astype(np.int64)
         columns = {Side.name: ones} if has_sides else {}
         if found.features is not None:
             columns |= {term.name: found.features[term.place] for term in features}
         return cls(
             start, found.user, found.first, found.second, weight, counts, counts.sum(axis=1),
-            columns,
+            columns, found.group,
         )  # fmt: skip
 
     @property
@@ -113,6 +122,10 @@ class Answers(NamedTuple):
         """Add up numbers per question."""
         return np.bincount(self.user, values, self.n_users).astype(np.float64, copy=False)
 
+    def by_user(self, amounts: Floats) -> Floats:
+        """Add up the amounts of the three outcomes: (n_users, 3)."""
+        return np.stack([self.sum_by_user(column) for column in amounts.T], axis=1)
+
     def log_likelihood(self, log_probability: Floats) -> Floats:
         """Return the log-likelihood of every user's votes, from those of the three outcomes."""
         said = np.sum(self.counts * log_probability, axis=1) * self.weight
@@ -124,31 +137,41 @@ class Expectation(NamedTuple):
 
     margin: Floats
     apart: Floats  # what the scores are of it
+    level: Floats  # the logarithm of the threshold
     probability: Floats  # (n_questions, 3)
     by_margin: Floats  # (n_questions, 3) slope of an outcome's log-probability in the margin
-    by_threshold: Floats  # (n_questions, 3) and in the threshold, or in its logarithm
+    by_level: Floats  # (n_questions, 3) and in the logarithm of the threshold
     has_ties: bool
 
     @classmethod
-    def of(cls, answers: Answers, consensus: Consensus, link: Link) -> Self:
-        """Find out how a consensus would answer."""
-        margin, threshold = (
-            answers.margin(consensus),
-            consensus.threshold * answers.habit(consensus),
-        )
-        terms = consensus.terms
-        has_ties = terms.has_ties
+    def of(
+        cls,
+        answers: Answers,
+        consensus: Consensus,
+        link: Link,
+        *,
+        by_scores: Floats | float = 0.0,
+        beside: Floats | float = 0.0,
+        by_level: float = 0.0,
+    ) -> Self:
+        """Find out how a consensus would answer, with something added to what it has."""
+        apart = np.asarray(answers.apart(consensus) + by_scores)
+        margin = np.asarray(apart + answers.beside(consensus) + beside)
+        threshold = consensus.threshold * answers.habit(consensus) * np.exp(by_level)
+        has_ties = consensus.terms.has_ties
         probability = np.exp(log_probabilities(link, margin, threshold, has_ties=has_ties))
-        # Without ties all slopes in the threshold are zero, and nothing is looked for there.
-        level = threshold if terms.ties == "bounded" else np.log(np.maximum(threshold, LEAST))
+        # By its logarithm a threshold near zero surprises no more than a large one. Without ties
+        # all slopes in it are zero, and nothing is looked for there.
+        level = np.log(np.maximum(np.broadcast_to(threshold, margin.shape), LEAST))
+        answering: Answering = LogThreshold(link) if has_ties else ForcedChoice(link)
         slopes = [
             -np.asarray(np.broadcast_to(slope, margin.shape))
             for outcome in ONE_OF_EACH
-            for slope in terms.answering(link).vote_terms(margin, level, *outcome)[1:3]
+            for slope in answering.vote_terms(margin, level, *outcome)[1:3]
         ]
         return cls(
-            margin, answers.apart(consensus), probability, np.stack(slopes[::2], 1),
-            np.stack(slopes[1::2], 1), has_ties,
+            margin, apart, level, probability, np.stack(slopes[::2], 1), np.stack(slopes[1::2], 1),
+            has_ties,
         )  # fmt: skip
 
     @property
@@ -175,6 +198,8 @@ class Inputs:
         Seed of everything that is drawn; every user has draws of their own.
     runtime : Runtime
         Where these are some of the users only, it knows of the others.
+    unit : float
+        The weight of a vote, on average: a study is the same in whatever unit weights are told.
     """
 
     votes: Comparisons
@@ -184,6 +209,7 @@ class Inputs:
     delta: float
     seed: int
     runtime: Runtime
+    unit: float = 1.0
 
     @classmethod
     def of(
@@ -206,8 +232,11 @@ class Inputs:
         has_sides = has_sides and (terms.ties == "bounded" or Side.name in terms.names)
         has_ties = runtime.any(bool(np.any(votes.outcome == 0)))
         terms = common_terms(terms, has_ties=has_ties)
-        answers = Answers.of(votes, terms, has_sides=has_sides)
-        return cls(votes, answers, link, restated(consensus, terms), delta, seed, runtime)
+        n_votes, weight = runtime.total(float(len(votes)), votes.total_weight)
+        unit = weight / n_votes
+        answers = Answers.of(votes, terms, has_sides=has_sides, by_group=True, unit=unit)
+        consensus = restated(consensus, terms)
+        return cls(votes, answers, link, consensus, delta, seed, runtime, unit)
 
     def expectation(self) -> Expectation:
         """Return what the consensus expects."""

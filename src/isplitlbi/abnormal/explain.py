@@ -1,51 +1,60 @@
-"""Which kind explains a user's votes.
+"""Which list a user is on, and which kind explains the votes.
 
-The kind is the explanation that is worth its numbers, or "different taste" where scores of the
-user's own predict that user's held-out votes better still.
+Every explanation that some kind knows has an evidence; kinds are as likely as the evidence of theirs
+makes them, all being equally likely beforehand. A kind is named where it is likely enough by itself,
+the list of unreliable users where its kinds are together; else it is not clear.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
+from isplitlbi.abnormal.evidence import Found, Way, explain_by, explain_by_one_item
 from isplitlbi.abnormal.expectation import Answers, Expectation, Inputs
-from isplitlbi.abnormal.kinds import KINDS, Evidence, Figures
-from isplitlbi.data.comparisons import Comparisons
-from isplitlbi.data.layout import Shown
-from isplitlbi.data.splits import held_out_parts
-from isplitlbi.model.answering import log_probabilities
-from isplitlbi.model.metrics import most_probable
-from isplitlbi.model.terms import Side, Terms
-from isplitlbi.solvers.common import Numbers, fit_numbers
-from isplitlbi.solvers.likelihood import fit_before_entries
-from isplitlbi.solvers.settings import Dynamics
+from isplitlbi.abnormal.kinds import (
+    DIFFERENT,
+    KINDS,
+    ORDINARY,
+    OWN_SCORES,
+    UNCLEAR,
+    UNRELIABLE,
+    Beyond,
+    Careless,
+    DifferentTaste,
+    Explanation,
+    Figures,
+    Outcome,
+    Ring,
+    TooFast,
+)
+from isplitlbi.abnormal.ordinary import Yardstick
+from isplitlbi.abnormal.quality import without_items
+from isplitlbi.abnormal.rings import find_rings
+from isplitlbi.abnormal.sequence import explain_by_order, typical_duration
 from isplitlbi.typing import Floats, Mask, Places
 
-__all__ = ["explain"]
+__all__ = ["Explained", "explain"]
 
-# A wide prior around the consensus keeps the three numbers finite.
-PRIOR_VARIANCE = 25.0
+# How likely a kind must be to be named, and the unreliable kinds together to be listed so.
+SURE_OF_KIND, SURE_OF_LIST = 0.8, 0.95
+# Careless users who take less than this share of the time of a user in the middle are too fast.
+TOO_FAST = 1 / 3
 
-# Scores of one's own are those of the model before anybody leaves it, with deviations of this
-# variance, fitted without the votes that they are to predict.
-OWN_VARIANCE, OWN_ACCURACY, N_FOLDS = 3.0, 1e-2, 5
-# How large a unit of the threshold's logarithm is then: its variance is one.
-LOG_THRESHOLD_UNIT = OWN_VARIANCE**-0.5
+# What is told of users in numbers: slope, side and threshold, each as the votes have it.
+IN_NUMBERS = Way(of_slope=4.0, of_side=4.0, of_level=4.0)
 
-# Every way of explaining votes that some kind knows, the cheapest first.
-EXPLANATIONS = sorted(
-    dict.fromkeys(each for kind in KINDS.values() for each in kind.explanations),
-    key=lambda explanation: explanation.cost,
+# Every explanation that some kind knows.
+EXPLANATIONS = tuple(
+    dict.fromkeys(each for kind in KINDS.values() for each in kind.explanations)
 )
-(BY_OWN_SCORES,) = (name for name, kind in KINDS.items() if kind.by_own_scores)
 
 
 class Explained(NamedTuple):
-    """How users vote; kinds and sentences are empty for those not asked about."""
+    """How users vote; lists, kinds and sentences are empty for those not asked about."""
 
+    list: list[str]
     kind: list[str]
     sentence: list[str]
     slope: Floats
@@ -54,158 +63,154 @@ class Explained(NamedTuple):
     log_likelihood: Floats  # of the votes of every user, as far as they depend on the items
 
 
-def explain(inputs: Inputs, expected: Expectation, asked: Mask) -> Explained:
-    """Explain the votes of the users asked about."""
-    answers, n_users = inputs.answers, inputs.votes.n_users
+def explain(
+    inputs: Inputs, yardstick: Yardstick, is_different: Mask, is_unreliable: Mask
+) -> Explained:
+    """Explain the votes of users whom one of the tests has found.
+
+    Who is found unreliable is on that list only if unreliable kinds explain the votes.
+    """
+    answers, expected = inputs.answers, yardstick.expected
+    asked = is_different | is_unreliable
+    evidences = _Evidences.of(inputs, yardstick, asked)
+    likely = evidences.of_kinds(answers)
+    names = list(KINDS)
+    unreliable = np.array([KINDS[name].list == UNRELIABLE for name in names])
+    share = likely[:-1]  # the last is that of an ordinary user
+    is_listed = is_unreliable & (share[unreliable].sum(axis=0) >= SURE_OF_LIST)
+    best = share.argmax(axis=0)
+    kinds = [""] * answers.n_users
+    for user in np.flatnonzero(asked & (is_different | is_listed)).tolist():
+        mine = share[:, user]
+        if is_listed[user]:  # a kind of its list, as sure as its list
+            mine = np.where(unreliable, mine, 0.0)
+            mine = mine / mine.sum()
+            best[user] = mine.argmax()
+        kinds[user] = names[best[user]] if mine[best[user]] >= SURE_OF_KIND else UNCLEAR
+        is_odd = KINDS[kinds[user]].list == UNRELIABLE and not is_listed[user]
+        kinds[user] = UNCLEAR if is_odd else kinds[user]
+    together = _name_rings(inputs, yardstick, evidences, kinds, asked & ~is_listed)
+    _name_hasty(inputs, kinds)
+    lists = [
+        (UNRELIABLE if is_listed[user] else DIFFERENT) if kind else ""
+        for user, kind in enumerate(kinds)
+    ]
+    sentences = [
+        KINDS[kind].sentence(_figures(inputs, expected, user, evidences.item[user], together[user]))
+        if kind
+        else ""
+        for user, kind in enumerate(kinds)
+    ]
+    numbers = explain_by(inputs, yardstick, IN_NUMBERS, asked)
+    by_items = np.where(is_listed, -np.inf, evidences.best_by_items)
     common = answers.log_likelihood(expected.log_probability)
-    few = _by_few_numbers(inputs, expected, asked)
-    taste = _Taste.of(inputs, asked)
-    explained, n_votes = common.copy(), np.maximum(inputs.votes.votes_per_user, 1)
-    names, sentences = [""] * n_users, [""] * n_users
-    for user in np.flatnonzero(asked).tolist():
-        # A taste must be worth more than an explanation by a few numbers, beyond chance; or more
-        # than the consensus, where no such explanation is.
-        own = taste.log_likelihood[user]
-        taste_is_better = own > max(few.seen[user], common[user]) + np.log(n_votes[user])
-        taste_is_better |= few.best[user] <= common[user] < own
-        names[user] = BY_OWN_SCORES if taste_is_better else few.name[user]
-        kind = KINDS[names[user]]
-        if not kind.is_untrustworthy:  # votes that do not depend on the items explain nothing
-            explained[user] = max(explained[user], few.best[user], own)
-        sentences[user] = kind.sentence(_figures(answers, expected, taste, user))
-    slope, side, threshold = few.numbers.T
-    return Explained(names, sentences, slope, side, threshold, explained)
+    return Explained(
+        lists, kinds, sentences, *_in_numbers(inputs, numbers, asked), np.maximum(common, by_items)
+    )
 
 
-# --- a few numbers per user ----------------------------------------------------------------------
+class _Evidences(NamedTuple):
+    """What all explanations found of the users asked about."""
 
-
-class _FewNumbers(NamedTuple):
-    """The best explanation by a few numbers, for every user."""
-
-    best: Floats  # log-likelihood, less what the numbers cost; -inf for those not asked about
-    seen: Floats  # and as it is
-    numbers: Floats  # (n_users, 3)
-    name: list[str]  # of the kind
-
-
-def _by_few_numbers(inputs: Inputs, expected: Expectation, asked: Mask) -> _FewNumbers:
-    answers, consensus = inputs.answers, inputs.consensus
-    n_users, threshold = answers.n_users, consensus.threshold
-    best, seen = np.full((2, n_users), -np.inf)
-    side = consensus.trait(Side.name) if Side.name in consensus.vector.traits else 0.0
-    numbers, names = np.tile([1.0, side, threshold], (n_users, 1)), [""] * n_users
-    found = _FewNumbers(best, seen, numbers, names)
-    if not asked.any():
-        return found
-    # No part of the whole: nobody else's slots are visited.
-    theirs = replace(inputs.votes.subset(asked[inputs.votes.user]), whole=None)
-    cost = 0.5 * np.log(np.maximum(answers.sum_by_user(answers.n_votes), 1.0))
-    to_one_side = _share_to_one_side(answers)
-    for explanation in EXPLANATIONS:
-        here = explanation.where(has_ties=expected.has_ties, has_sides=answers.has_sides)
-        if here is None:
-            continue
-        fitted = fit_numbers(
-            theirs, inputs.link, consensus, here.free, slope=here.slope, variance=PRIOR_VARIANCE,
-            delta=inputs.delta, runtime=inputs.runtime,
-        )  # fmt: skip
-        likelihood = _log_likelihood(inputs, asked, fitted, by_items=here.slope != 0.0)
-        value = likelihood - here.cost * cost
-        evidence = Evidence(*fitted, threshold, to_one_side)
-        for name, kind in KINDS.items():
-            if explanation not in kind.explanations:
-                continue
-            its = asked & kind.covers(evidence) & (value > best)
-            best[its], seen[its] = value[its], likelihood[its]
-            numbers[its] = np.stack(fitted, axis=1)[its]
-            for user in np.flatnonzero(its):
-                names[user] = name
-    return found
-
-
-def _log_likelihood(inputs: Inputs, asked: Mask, numbers: Numbers, *, by_items: bool) -> Floats:
-    """Return the log-likelihood of the votes of the users asked about, by their numbers."""
-    answers, consensus, mine = inputs.answers, inputs.consensus, asked[inputs.answers.user]
-    user = answers.user[mine]
-    slope, side, threshold = (number[user] for number in numbers)
-    margin = slope * answers.apart(consensus)[mine] + side
-    if by_items:
-        everywhere = np.ones(len(mine))
-        margin += (answers.beside(consensus, but=Side.name) * everywhere)[mine]
-        threshold = threshold * (answers.habit(consensus) * everywhere)[mine]
-    has_ties = consensus.terms.has_ties
-    log_probability = log_probabilities(inputs.link, margin, threshold, has_ties=has_ties)
-    said = np.sum(answers.weighted[mine] * log_probability, axis=1)
-    return np.bincount(user, said, answers.n_users).astype(np.float64, copy=False)
-
-
-def _share_to_one_side(answers: Answers) -> Floats:
-    """Return the share of decided votes to the side that each user chooses more often."""
-    to_left, _, to_right = (answers.sum_by_user(column) for column in answers.counts.T)
-    return np.asarray(np.maximum(to_left, to_right) / np.maximum(to_left + to_right, 1.0))
-
-
-# --- scores of one's own -------------------------------------------------------------------------
-
-
-class _Taste(NamedTuple):
-    """How well scores of their own predict the held-out votes of the users asked about."""
-
-    log_likelihood: Floats  # -inf for the others
-    own_right: Floats  # share of held-out votes that they predict right
-    consensus_right: Floats  # and the consensus
+    values: dict[Explanation, Floats]
+    found: dict[Way, Found]
+    item: Places  # the one that an explanation by one item is about
+    raised: Floats
 
     @classmethod
-    def of(cls, inputs: Inputs, asked: Mask) -> _Taste:
-        votes, link, runtime, nobody = inputs.votes, inputs.link, inputs.runtime, inputs.consensus
-        likelihood, own_right, consensus_right = np.zeros((3, votes.n_users))
-        if not runtime.any(bool(asked.any())):
-            return cls(np.full(votes.n_users, -np.inf), own_right, consensus_right)
-        terms = _with_own_scores(nobody.terms)
-        dynamics = Dynamics(OWN_VARIANCE, 1.0, inputs.delta)
-        n_folds = min(N_FOLDS, runtime.n_votes)
-        parts = held_out_parts(votes, n_folds, runtime.numbers(inputs.seed), runtime=runtime)
-        while parts:
-            training, held_out = parts.pop(0)  # what a fit lays out of its votes goes with them
-            theirs = held_out.subset(asked[held_out.user])
-            own = fit_before_entries(training, link, dynamics, runtime, OWN_ACCURACY, terms)
-            pairs = theirs.left, theirs.right
-            shown = Shown(*pairs, theirs, np.arange(len(theirs)))
-            known = nobody.margin_and_threshold(*pairs, shown)
-            said = log_probabilities(link, *known, has_ties=terms.has_ties)
-            consensus_right += _right(theirs, said)
-            known = own.margin_and_threshold(theirs.user, *pairs, shown)
-            said = log_probabilities(link, *known, has_ties=terms.has_ties)
-            own_right += _right(theirs, said)
-            happened = said[np.arange(len(said)), 1 - theirs.outcome]
-            weight = 1.0 if theirs.weight is None else theirs.weight
-            likelihood += np.bincount(theirs.user, weight * happened, votes.n_users)
-        n_votes = np.maximum(votes.votes_per_user, 1)
-        return cls(
-            np.where(asked, likelihood, -np.inf), own_right / n_votes, consensus_right / n_votes
-        )
+    def of(cls, inputs: Inputs, yardstick: Yardstick, asked: Mask) -> _Evidences:
+        answers = inputs.answers
+        has_ties, has_sides = yardstick.expected.has_ties, answers.has_sides
+        ways = [each for each in (*EXPLANATIONS, ORDINARY) if isinstance(each, Way)]
+        found = {
+            way: explain_by(inputs, yardstick, way, asked)
+            for way in ways
+            if (has_ties or way._replace(of_level=0.0) != ORDINARY or way == ORDINARY)
+            and (has_sides or not way.of_side)
+        }
+        values: dict[Explanation, Floats] = {way: each.evidence for way, each in found.items()}
+        answered = without_items(answers, has_ties)
+        values[Beyond.ANSWERS] = np.where(asked, answered, -np.inf)
+        one_item, item, raised = explain_by_one_item(inputs, yardstick, asked)
+        values[Beyond.ONE_ITEM] = one_item
+        if (sequence := explain_by_order(inputs, asked)) is not None:
+            values[Beyond.PATTERN], values[Beyond.TIRING] = sequence
+        return cls(values, found, item, raised)
+
+    @property
+    def best_by_items(self) -> Floats:
+        """The evidence of the best explanation by which votes depend on the items."""
+        by_items = [each.evidence for way, each in self.found.items() if way.slope > 0.0]
+        by_items += [self.found[OWN_SCORES].evidence, self.values[Beyond.ONE_ITEM]]
+        return np.asarray(np.max(by_items, axis=0))
+
+    def of_kinds(self, answers: Answers) -> Floats:
+        """Return how likely every kind is, the last being none at all: (n_kinds + 1, n_users)."""
+        given = answers.by_user(answers.weighted)
+        total = np.maximum(given.sum(axis=1), 1e-300)
+        decided = np.maximum(given[:, 0] + given[:, 2], 1e-300)
+        to_one_side = np.maximum(given[:, 0], given[:, 2]) / decided
+        nothing = np.zeros(answers.n_users)
+        weighed = np.full((len(KINDS) + 1, answers.n_users), -np.inf)
+        for row, kind in zip(weighed, KINDS.values(), strict=False):
+            known = [each for each in kind.explanations if each in self.values]
+            for explanation in known:
+                mine = self.found.get(explanation) if isinstance(explanation, Way) else None
+                outcome = Outcome(
+                    nothing if mine is None else mine.slope,
+                    nothing if mine is None else mine.level,
+                    given[:, 1] / total, to_one_side, self.raised,
+                )  # fmt: skip
+                covered = kind.covers(explanation, outcome)
+                value = np.where(covered, self.values[explanation], -np.inf)
+                row[:] = np.logaddexp(row, value - np.log(len(known)))
+        weighed[-1] = self.values[ORDINARY]
+        most = weighed.max(axis=0)
+        likely = np.exp(weighed - np.where(np.isfinite(most), most, 0.0))
+        return np.asarray(likely / np.maximum(likely.sum(axis=0), 1e-300))
 
 
-def _with_own_scores(terms: Terms) -> Terms:
-    """Return the terms of a consensus, with which everybody has scores and a threshold as well."""
-    if terms.ties == "bounded":
-        return terms
-    own = {"taste": 1.0, "threshold": LOG_THRESHOLD_UNIT if terms.has_ties else 0.0}
-    return terms.sized(own)
+def _name_rings(
+    inputs: Inputs, yardstick: Yardstick, evidences: _Evidences, kinds: list[str], asked: Mask
+) -> Places:
+    """Name users whose votes others foretell better than any explanation does; return sizes."""
+    may_be = np.array([kind in (DifferentTaste.name, UNCLEAR) for kind in kinds]) & asked
+    best = np.max([each for each in evidences.values.values()], axis=0)
+    together = find_rings(inputs, yardstick, evidences.found[OWN_SCORES], best, may_be)
+    for user in np.flatnonzero(together):
+        kinds[user] = Ring.name
+    return together
 
 
-def _right(votes: Comparisons, said: Floats) -> Places:
-    """Return how many votes of every user have the most probable outcome."""
-    is_right = most_probable(said) == votes.outcome
-    return np.bincount(votes.user[is_right], minlength=votes.n_users)
+def _name_hasty(inputs: Inputs, kinds: list[str]) -> None:
+    """Name careless users who take far less time than others."""
+    duration = typical_duration(inputs)
+    if not inputs.runtime.any(duration is not None):
+        return
+    known = np.full(len(kinds), np.nan) if duration is None else duration
+    everybody = inputs.runtime.everybody(np.where(np.isnan(known), -1.0, known))
+    middle = float(np.median(everybody[everybody >= 0.0]))
+    for user in np.flatnonzero(known < TOO_FAST * middle):
+        if kinds[user] == Careless.name:
+            kinds[user] = TooFast.name
 
 
 # --- in figures ----------------------------------------------------------------------------------
 
 
-def _figures(answers: Answers, expected: Expectation, taste: _Taste, user: int) -> Figures:
+def _in_numbers(inputs: Inputs, numbers: Found, asked: Mask) -> tuple[Floats, Floats, Floats]:
+    """Return slope, side and threshold of everybody; those of the consensus where not asked."""
+    consensus = inputs.consensus
+    side = consensus.trait("side") if "side" in consensus.vector.traits else 0.0
+    slope = np.where(asked, numbers.slope, 1.0)
+    return slope, side + numbers.side, consensus.threshold * np.exp(numbers.level)
+
+
+def _figures(
+    inputs: Inputs, expected: Expectation, user: int, item: int, n_together: int
+) -> Figures:
     """Return what a sentence about a user may tell."""
+    answers = inputs.answers
     mine = answers.of_user(user)
     counts, n_votes = answers.counts[mine], answers.n_votes[mine]
     foreseen = n_votes[:, None] * expected.probability[mine]
@@ -217,6 +222,7 @@ def _figures(answers: Answers, expected: Expectation, taste: _Taste, user: int) 
         return float(lower) / decided if decided else 0.0
 
     total = int(n_votes.sum())
+    items = inputs.votes.items
     return Figures(
         total,
         left=float(counts[:, 0].sum()) / max(int(counts[:, [0, 2]].sum()), 1),
@@ -224,6 +230,6 @@ def _figures(answers: Answers, expected: Expectation, taste: _Taste, user: int) 
         expected_ties=float(foreseen[:, 1].sum()) / total,
         against=against(counts),
         expected_against=against(foreseen),
-        own_right=float(taste.own_right[user]),
-        consensus_right=float(taste.consensus_right[user]),
+        item=str(items[item]) if item < len(items) else "",
+        n_together=int(n_together),
     )

@@ -1,105 +1,86 @@
 """The ways in which a user may depart from the consensus: a class for each, and their registry.
 
-A user's votes are explained by the consensus through three numbers: a slope on its scores (1 for
-the consensus, 0 for votes that do not depend on the items, negative for reversed ones), a
-preference for the left side, and a tie threshold. Where no vote is a tie, or sides mean nothing,
-there is no such number, and no kind that rests on it. A kind says which of these are free when it
-explains votes, and which values of them it stands for; or else that scores of the user's own
-explain the votes.
+A kind says what it explains votes by: ways to depart from the consensus (see `evidence`), or
+something beyond, such as answers that do not depend on the items; and which outcomes of these it
+stands for. Where no vote is a tie, or sides mean nothing, or votes have no time, there is nothing
+to explain by, and no such kind. Each belongs to one of two lists: *unreliable* users, whose votes
+tell little about the items, and *different* ones.
 
 To add a kind, write its class and put it into `KINDS`: tables, plots and reports take its name, its
-sentence and its colour from there.
+list, its sentence and its colour from there.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from enum import Enum, auto
+from math import log
 from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from isplitlbi.data.layout import THRESHOLD
-from isplitlbi.model.terms import Side
-from isplitlbi.solvers.common import SLOPE
+from isplitlbi.abnormal.evidence import Way
 from isplitlbi.typing import Floats, Mask
 
 __all__ = [
-    "FLAT",
+    "DIFFERENT",
     "KINDS",
-    "LOPSIDED",
-    "NO_SLOPE",
-    "OTHER_SIDE",
-    "OTHER_SLOPE",
-    "OTHER_THRESHOLD",
-    "REVERSED",
-    "SIDE_ALONE",
+    "LISTS",
+    "ORDINARY",
+    "UNCLEAR",
+    "UNRELIABLE",
     "UNTRUSTWORTHY",
-    "Blunter",
-    "Careless",
-    "DifferentTaste",
-    "Evidence",
+    "Beyond",
     "Explanation",
     "Figures",
     "Kind",
-    "NeverTie",
-    "PositionBiased",
-    "Reversed",
-    "Sharper",
-    "TieHappy",
+    "Outcome",
     "percent",
 ]
 
-SIDE = Side.name
+UNRELIABLE, DIFFERENT = "unreliable", "different"
+LISTS = (UNRELIABLE, DIFFERENT)
+UNCLEAR = "unclear"
 
-# A slope between these: the votes hardly depend on the items.
-REVERSED, FLAT = -0.5, 0.25
+# Who gives one answer in less than this share of votes does not give one answer whatever is shown.
+ONE_ANSWER = 0.9
 # Who votes less than this share of decided votes to one side is not called position-biased.
 LOPSIDED = 2 / 3
 
-
-class Explanation(NamedTuple):
-    """One way to explain votes: which of the three numbers are free, and where the slope stands."""
-
-    free: tuple[str, ...]
-    slope: float = 1.0
-    cost: int = 1  # numbers that it takes
-
-    def where(self, *, has_ties: bool, has_sides: bool) -> Explanation | None:
-        """Return it without what a study does not have; none where nothing is left to explain by.
-
-        Examples
-        --------
-        >>> NO_SLOPE.where(has_ties=False, has_sides=True)
-        Explanation(free=(), slope=0.0, cost=1)
-        >>> OTHER_THRESHOLD.where(has_ties=False, has_sides=True) is None
-        True
-        """
-        if SIDE in self.free and not has_sides:
-            return None
-        if has_ties or THRESHOLD not in self.free:
-            return self
-        if self.free == (THRESHOLD,) and self.slope == 1.0:
-            return None
-        return Explanation(
-            tuple(name for name in self.free if name != THRESHOLD), self.slope, self.cost - 1
-        )
+ORDINARY = Way()
+REVERSED = Way(-1.0, of_slope=0.16)
+FLAT = Way(0.0, of_slope=0.01)
+BLUNTER = Way(0.5, of_slope=0.02)
+SHARPER = Way(2.5, of_slope=1.0)
+# Nearly without noise: margins are many times those of the consensus, and so is the threshold. What
+# the consensus has wrong is as large then.
+COPIED = Way(6.0, level=log(6.0), of_slope=4.0, of_level=0.5, of_taste=1.0)
+LEANING = Way(of_side=4.0)
+OTHER_THRESHOLD = Way(of_level=2.25)
+OTHER_TASTE = Way(of_taste=1.0)
+OWN_SCORES = Way(0.0, of_level=0.1, of_taste=1.5)
 
 
-OTHER_SLOPE = Explanation((SLOPE,))
-OTHER_SIDE = Explanation((SIDE,))
-OTHER_THRESHOLD = Explanation((THRESHOLD,))
-NO_SLOPE = Explanation((THRESHOLD,), slope=0.0, cost=2)
-SIDE_ALONE = Explanation((SIDE, THRESHOLD), slope=0.0, cost=3)
+class Beyond(Enum):
+    """What explains votes beyond ways to depart from the consensus."""
+
+    ANSWERS = auto()  # how often each answer is given, whatever is shown
+    PATTERN = auto()  # which answer was given before
+    TIRING = auto()  # an ordinary user at first, answers alone from some vote on
+    ONE_ITEM = auto()  # an ordinary user, but for one item
 
 
-class Evidence(NamedTuple):
-    """What a kind is told by, a number for every user."""
+Explanation = Way | Beyond
+
+
+class Outcome(NamedTuple):
+    """What an explanation found, a number for every user."""
 
     slope: Floats
-    side: Floats
-    threshold: Floats
-    common_threshold: float  # of the consensus
+    level: Floats  # of the logarithm of the threshold, beside the consensus
+    ties: Floats  # share of votes
     to_one_side: Floats  # share of decided votes to the side that the user chooses more often
+    raised: Floats  # by how much one item is put higher
 
 
 class Figures(NamedTuple):
@@ -111,8 +92,8 @@ class Figures(NamedTuple):
     expected_ties: float
     against: float  # share of decided votes for the item that the consensus ranks lower
     expected_against: float
-    own_right: float  # share of held-out votes that scores of the user's own predict
-    consensus_right: float
+    item: str  # the one that an explanation by one item is about
+    n_together: int  # users of the ring
 
     @property
     def votes_against(self) -> str:
@@ -121,6 +102,18 @@ class Figures(NamedTuple):
             f"{percent(self.against)} of decided votes against it "
             f"({percent(self.expected_against)} expected)"
         )
+
+    @property
+    def one_side(self) -> str:
+        """Say which side the user votes for, and how often."""
+        share = percent(max(self.left, 1.0 - self.left))
+        return f"{'left' if self.left >= 0.5 else 'right'} in {share} of decided votes"
+
+    @property
+    def declared_ties(self) -> str:
+        """Say how many ties there are, and should be."""
+        said = f"declares {percent(self.ties)} ties" if self.ties else "never declares a tie"
+        return f"{said} in {self.n_votes} votes ({percent(self.expected_ties)} expected)"
 
 
 class Kind(ABC):
@@ -133,26 +126,19 @@ class Kind(ABC):
     colour : str
         Of the users of this kind in plots and in the report, such as ``#a50026``: told apart from
         the others by people with any kind of sight, and in print.
-    is_untrustworthy : bool
-        Whether such votes spoil a result, in contrast to what is only another opinion or another
-        way to answer.
-    quality : float or None
-        The quality of every user of this kind, where it does not follow from the votes.
+    list : {"unreliable", "different"}
+        Whether such votes tell little about the items, or are only unlike the group's.
     explanations : tuple of Explanation
-        The ways in which it explains votes.
-    by_own_scores : bool
-        Whether it is the kind of users whose votes are best explained by scores of their own.
+        What it explains votes by.
     """
 
     name: ClassVar[str]
     colour: ClassVar[str]
-    is_untrustworthy: ClassVar[bool] = False
-    quality: ClassVar[float | None] = None
+    list: ClassVar[str] = DIFFERENT
     explanations: ClassVar[tuple[Explanation, ...]] = ()
-    by_own_scores: ClassVar[bool] = False
 
-    def covers(self, found: Evidence) -> Mask:
-        """Say of which users it is the kind, once one of its explanations was fitted."""
+    def covers(self, explanation: Explanation, found: Outcome) -> Mask:
+        """Say of which users it is the kind, if this explanation is right."""
         return np.ones(len(found.slope), dtype=np.bool_)
 
     @abstractmethod
@@ -163,12 +149,8 @@ class Kind(ABC):
 class Reversed(Kind):
     """Prefers what the consensus rejects."""
 
-    name, colour, is_untrustworthy, quality = "reversed", "#a50026", True, 0.0
-    explanations = (OTHER_SLOPE,)
-
-    def covers(self, found: Evidence) -> Mask:
-        """Tell by a slope that is clearly negative."""
-        return found.slope < REVERSED
+    name, colour, list = "reversed", "#a50026", UNRELIABLE
+    explanations = (REVERSED,)
 
     def sentence(self, figures: Figures) -> str:
         """Say how many votes are the wrong way round."""
@@ -178,33 +160,96 @@ class Reversed(Kind):
 class Careless(Kind):
     """Votes whatever is shown."""
 
-    name, colour, is_untrustworthy = "careless", "#d9762b", True
-    explanations = (OTHER_SLOPE, NO_SLOPE)
+    name, colour, list = "careless", "#d9762b", UNRELIABLE
+    explanations = (FLAT, Beyond.ANSWERS)
 
-    def covers(self, found: Evidence) -> Mask:
-        """Tell by a slope near zero, or by none at all."""
-        return (found.slope >= REVERSED) & (found.slope <= FLAT)
+    def covers(self, explanation: Explanation, found: Outcome) -> Mask:
+        """Tell by answers of every sort."""
+        if explanation is FLAT:
+            return found.ties < ONE_ANSWER
+        return (found.to_one_side < LOPSIDED) & (found.ties < ONE_ANSWER)
 
     def sentence(self, figures: Figures) -> str:
         """Say how little the votes have to do with the consensus."""
-        return f"votes hardly depend on the items, nor on the consensus: {figures.votes_against}"
+        return f"votes hardly depend on the items: {figures.votes_against}"
 
 
 class PositionBiased(Kind):
     """Votes for one side, whatever is shown there."""
 
-    name, colour, is_untrustworthy = "position-biased", "#b8860b", True
-    explanations = (OTHER_SIDE, SIDE_ALONE)
+    name, colour, list = "position-biased", "#b8860b", UNRELIABLE
+    explanations = (LEANING, Beyond.ANSWERS)
 
-    def covers(self, found: Evidence) -> Mask:
-        """Tell by votes that go mostly to one side."""
-        return found.to_one_side >= LOPSIDED
+    def covers(self, explanation: Explanation, found: Outcome) -> Mask:
+        """Tell by votes that go mostly to one side; if items count beside it, by nearly all."""
+        share = ONE_ANSWER if explanation is LEANING else LOPSIDED
+        return (found.to_one_side >= share) & (found.ties < ONE_ANSWER)
 
     def sentence(self, figures: Figures) -> str:
         """Say which side, and how often."""
-        side = "left" if figures.left >= 0.5 else "right"
-        share = percent(max(figures.left, 1.0 - figures.left))
-        return f"votes {side} in {share} of decided votes, whatever is shown"
+        return f"votes {figures.one_side}, whatever is shown"
+
+
+class AlwaysTie(Kind):
+    """Declares a tie, whatever is shown."""
+
+    name, colour, list = "always-tie", "#542788", UNRELIABLE
+    explanations = (OTHER_THRESHOLD, Beyond.ANSWERS)
+
+    def covers(self, explanation: Explanation, found: Outcome) -> Mask:
+        """Tell by nearly all votes."""
+        return found.ties >= ONE_ANSWER
+
+    def sentence(self, figures: Figures) -> str:
+        """Say how many ties there are, and should be."""
+        return figures.declared_ties
+
+
+class Pattern(Kind):
+    """Answers by what was answered before."""
+
+    name, colour, list = "pattern", "#8c510a", UNRELIABLE
+    explanations = (Beyond.PATTERN,)
+
+    def sentence(self, figures: Figures) -> str:
+        """Say that answers follow each other."""
+        return f"answers follow a pattern, whatever is shown: {figures.votes_against}"
+
+
+class Fatigue(Kind):
+    """Votes like others at first, then whatever is shown."""
+
+    name, colour, list = "fatigue", "#bf812d", UNRELIABLE
+    explanations = (Beyond.TIRING,)
+
+    def sentence(self, figures: Figures) -> str:
+        """Say how the votes change."""
+        return f"votes with care at first, later whatever is shown: {figures.votes_against}"
+
+
+class TooFast(Kind):
+    """Votes whatever is shown, in far less time than others take."""
+
+    name, colour, list = "too fast", "#c51b7d", UNRELIABLE
+
+    def sentence(self, figures: Figures) -> str:
+        """Say how little the votes have to do with the consensus."""
+        return f"answers too fast, and hardly by the items: {figures.votes_against}"
+
+
+class Leaning(Kind):
+    """Prefers one side, and votes by the items all the same."""
+
+    name, colour = "leaning", "#dfc27d"
+    explanations = (LEANING,)
+
+    def covers(self, explanation: Explanation, found: Outcome) -> Mask:
+        """Tell by votes that do not all go to one side."""
+        return found.to_one_side < ONE_ANSWER
+
+    def sentence(self, figures: Figures) -> str:
+        """Say which side, and how often."""
+        return f"leans to one side: {figures.one_side}"
 
 
 class _OtherThreshold(Kind):
@@ -214,8 +259,7 @@ class _OtherThreshold(Kind):
 
     def sentence(self, figures: Figures) -> str:
         """Say how many ties there are, and should be."""
-        said = f"declares {percent(figures.ties)} ties" if figures.ties else "never declares a tie"
-        return f"{said} in {figures.n_votes} votes ({percent(figures.expected_ties)} expected)"
+        return figures.declared_ties
 
 
 class TieHappy(_OtherThreshold):
@@ -223,9 +267,9 @@ class TieHappy(_OtherThreshold):
 
     name, colour = "tie-happy", "#7b3294"
 
-    def covers(self, found: Evidence) -> Mask:
+    def covers(self, explanation: Explanation, found: Outcome) -> Mask:
         """Tell by a larger threshold."""
-        return found.threshold > found.common_threshold
+        return (found.level > 0.0) & (found.ties < ONE_ANSWER)
 
 
 class NeverTie(_OtherThreshold):
@@ -233,55 +277,89 @@ class NeverTie(_OtherThreshold):
 
     name, colour = "never-tie", "#c288c9"
 
-    def covers(self, found: Evidence) -> Mask:
+    def covers(self, explanation: Explanation, found: Outcome) -> Mask:
         """Tell by a smaller threshold."""
-        return found.threshold <= found.common_threshold
+        return found.level <= 0.0
 
 
 class _OtherScale(Kind):
     """Has the order of the consensus, and another certainty."""
 
-    explanations = (OTHER_SLOPE,)
     certainty: ClassVar[str]
 
     def sentence(self, figures: Figures) -> str:
         """Say how many votes go against the consensus."""
-        return (
-            f"has the order of the consensus but is {self.certainty} of it: {figures.votes_against}"
-        )
+        return f"has the order of the consensus but {self.certainty}: {figures.votes_against}"
 
 
 class Sharper(_OtherScale):
     """Votes more surely than the consensus would."""
 
-    name, colour, certainty = "sharper", "#1b7837", "surer"
+    name, colour, certainty = "sharper", "#1b7837", "is surer of it"
+    explanations = (SHARPER,)
 
-    def covers(self, found: Evidence) -> Mask:
-        """Tell by a larger slope."""
-        return found.slope > 1.0
+
+class Copier(_OtherScale):
+    """Votes by the order of the consensus, as if there were no noise."""
+
+    name, colour, certainty = "copier", "#00441b", "hardly ever strays from it"
+    explanations = (COPIED,)
 
 
 class Blunter(_OtherScale):
     """Votes less surely than the consensus would, but by the items."""
 
-    name, colour, certainty = "blunter", "#74a57f", "less sure"
-
-    def covers(self, found: Evidence) -> Mask:
-        """Tell by a slope that is smaller, and not near zero."""
-        return (found.slope > FLAT) & (found.slope <= 1.0)
+    name, colour, certainty = "blunter", "#74a57f", "is less sure of it"
+    explanations = (BLUNTER,)
 
 
 class DifferentTaste(Kind):
-    """Has a ranking of their own, which predicts their votes."""
+    """Has a ranking of their own."""
 
-    name, colour, by_own_scores = "different taste", "#2166ac", True
+    name, colour = "different taste", "#2166ac"
+    explanations = (OTHER_TASTE, OWN_SCORES)
 
     def sentence(self, figures: Figures) -> str:
-        """Say how well the own ranking predicts, beside the consensus."""
+        """Say how far the own ranking is from the consensus."""
+        return f"votes by a ranking of their own: {figures.votes_against}"
+
+
+class Promoter(Kind):
+    """Puts one item far higher, or lower, than others do."""
+
+    name, colour = "promoter", "#4393c3"
+    explanations = (Beyond.ONE_ITEM,)
+
+    def sentence(self, figures: Figures) -> str:
+        """Say which item."""
+        return f"votes like others but for {figures.item}"
+
+
+class Ring(Kind):
+    """Votes as some others do, far beyond what items explain."""
+
+    name, colour = "ring", "#053061"
+
+    def sentence(self, figures: Figures) -> str:
+        """Say with how many others."""
         return (
-            f"own ranking predicts {percent(figures.own_right)} of held-out votes, "
-            f"the consensus {percent(figures.consensus_right)}"
+            f"votes by the same ranking as {figures.n_together - 1} others who stand out: "
+            f"{figures.votes_against}"
         )
+
+
+class Unclear(Kind):
+    """Departs from the consensus in a way that the votes do not tell yet."""
+
+    name, colour = UNCLEAR, "#878787"
+
+    def sentence(self, figures: Figures) -> str:
+        """Say what was seen."""
+        seen = [figures.votes_against, f"votes {figures.one_side}"]
+        if figures.expected_ties:
+            share, expected = percent(figures.ties), percent(figures.expected_ties)
+            seen.append(f"{share} ties ({expected} expected)")
+        return f"unlike others, but not clear how: {', '.join(seen)}"
 
 
 KINDS: dict[str, Kind] = {
@@ -290,15 +368,24 @@ KINDS: dict[str, Kind] = {
         Reversed(),
         Careless(),
         PositionBiased(),
+        AlwaysTie(),
+        Pattern(),
+        Fatigue(),
+        TooFast(),
+        Leaning(),
         TieHappy(),
         NeverTie(),
         Sharper(),
+        Copier(),
         Blunter(),
         DifferentTaste(),
+        Promoter(),
+        Ring(),
+        Unclear(),
     )
 }
 # Users whose votes spoil a result, as names of kinds.
-UNTRUSTWORTHY = tuple(name for name, kind in KINDS.items() if kind.is_untrustworthy)
+UNTRUSTWORTHY = tuple(name for name, kind in KINDS.items() if kind.list == UNRELIABLE)
 
 
 def percent(share: float) -> str:

@@ -52,6 +52,9 @@ LOWEST_LOG, HIGHEST_LOG = -30.0, 20.0
 # differences, which have no digits left far below it.
 LEAST_SHARE = 1e-4
 
+# A table of any c.d.f.: how many steps, and how far out the inverse hyperbolic sine of the last.
+N_STEPS, MOST_STEPS = 1 << 13, 5.0
+
 # Links are evaluated on arrays by NumPy and on scalars by numba.
 Real = Any
 
@@ -72,6 +75,11 @@ class Link(ABC):
     @abstractmethod
     def density_slope(self, x: Real) -> Real:
         """Return the derivative of log f at x."""
+
+    def quantile(self, share: Floats) -> Floats:
+        """Return where the noise lies below so often: what F takes to these shares."""
+        x = np.sinh(np.linspace(-MOST_STEPS, MOST_STEPS, N_STEPS))  # closest in the middle
+        return np.asarray(np.interp(share, np.exp(self.log_cdf(x)), x))
 
     @abstractmethod
     def curvature_bounds(self, threshold: Real) -> tuple[Real, Real, Real]:
@@ -224,6 +232,11 @@ class Logistic(Link):
     def density_slope(self, x: Real) -> Real:
         """Return the derivative of log f at x."""
         return -np.tanh(0.5 * x)
+
+    def quantile(self, share: Floats) -> Floats:
+        """Return where the noise lies below so often."""
+        with np.errstate(divide="ignore"):  # nothing and everything lie infinitely far out
+            return np.asarray(np.log(share) - np.log1p(-share))
 
     def curvature_bounds(self, threshold: Real) -> tuple[Real, Real, Real]:
         """Bound the curvature of minus a log-probability over all margins."""

@@ -1,0 +1,214 @@
+"""In which ways users may deviate from the consensus, and what their votes tell of each way.
+
+A user's directions are the slope on the consensus scores (how sharply they are told apart), the
+preferred side and the effect of every feature (as far as there are such), the logarithm of the tie
+threshold, and the score of every item that the user compared. Directions and matrices of all users
+are far larger than the votes: they are formed for some users at a time, and not kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple, Self
+
+import numpy as np
+
+from isplitlbi.abnormal.expectation import Answers
+from isplitlbi.data.comparisons import Comparisons
+from isplitlbi.data.layout import Layout
+from isplitlbi.model.answering import Answering, ForcedChoice, LogThreshold
+from isplitlbi.model.links import Link
+from isplitlbi.typing import Floats, Indices, Mask, Places
+
+__all__ = ["SLOPE", "Block", "Directions", "Said"]
+
+SLOPE = 0  # the first column of every user
+# Users are looked at together with those who have up to so many times as many directions.
+ALIKE, FEW = 1.3, 4
+NUMBERS_AT_ONCE = 1 << 20  # of one matrix of every user of a block
+
+
+class Said(NamedTuple):
+    """What the votes on every question say at some margin and threshold.
+
+    Slopes are those of the log-likelihood, by the margin and by the logarithm of the threshold;
+    then there is how it bends, which is what so many votes tell on average.
+    """
+
+    log_likelihood: Floats
+    by_margin: Floats
+    by_level: Floats
+    mm: Floats
+    mt: Floats
+    tt: Floats
+
+    @classmethod
+    def of(cls, link: Link, margin: Floats, level: Floats, counts: Floats, has_ties: bool) -> Self:
+        """Evaluate votes: (n_questions, 3) for left, tie and right."""
+        answering: Answering = LogThreshold(link) if has_ties else ForcedChoice(link)
+        found = answering.vote_terms(margin, level, *counts.T)
+        loss, by_margin, by_level, *bends = (
+            np.asarray(np.broadcast_to(each, margin.shape)) for each in found
+        )
+        return cls(-loss, -by_margin, -by_level, *bends)
+
+
+@dataclass(frozen=True)
+class Directions:
+    """The directions of all users.
+
+    Attributes
+    ----------
+    answers : Answers
+        The questions.
+    others : list of (n_questions,)
+        The columns of side and features.
+    left, right : (n_questions,)
+        Among the user's directions, that of the left and of the right item.
+    n_columns : (n_users,)
+        How many directions everybody has.
+    item : (n_slots,)
+        The item of every direction that is one, user after user, and...
+    first : (n_users,)
+        ...where those of each user begin.
+    """
+
+    answers: Answers
+    others: list[Floats]
+    left: Places
+    right: Places
+    n_columns: Places
+    item: Indices
+    first: Places
+    n_items: int
+
+    @classmethod
+    def of(cls, answers: Answers, votes: Comparisons) -> Self:
+        """Find the directions of all users."""
+        vector, slots, _ = Layout.of(votes)
+        others = list(answers.columns.values())
+        before = len(others) + 2  # slope, others, threshold
+        keys, stride = slots.keys(vector.width), np.int64(vector.width)
+        first = slots.start[:-1].astype(np.int64)
+        left, right = (
+            np.searchsorted(keys, answers.user * stride + item) - first[answers.user] + before
+            for item in (answers.left, answers.right)
+        )
+        n_columns = slots.sizes.astype(np.int64) - len(vector.traits) + before
+        return cls(
+            answers, others, left, right, n_columns, slots.coordinate, first, votes.n_items
+        )  # fmt: skip
+
+    @property
+    def threshold(self) -> int:
+        """The column of the threshold."""
+        return 1 + len(self.others)
+
+    @property
+    def n_traits(self) -> int:
+        """The number of columns before those of items."""
+        return 2 + len(self.others)
+
+    def blocks(self, users: Mask | Places, apart: Floats) -> Iterator[Block]:
+        """Return users who have about as many directions together.
+
+        ``apart`` is how far apart the consensus puts the items of every question: the column of
+        the slope.
+        """
+        users = np.flatnonzero(users) if users.dtype == np.bool_ else users
+        order = users[np.argsort(self.n_columns[users], kind="stable")]
+        sizes = self.n_columns[order]
+        begin = 0
+        while begin < len(order):
+            end = int(np.searchsorted(sizes, ALIKE * sizes[begin] + FEW, side="right"))
+            end = min(end, begin + max(1, NUMBERS_AT_ONCE // int(sizes[end - 1]) ** 2))
+            yield self.block(order[begin:end], apart)
+            begin = end
+
+    def block(self, users: Places, apart: Floats) -> Block:
+        """Return these users together."""
+        answers = self.answers
+        start, n_questions = answers.start[users], np.diff(answers.start)[users]
+        row = np.repeat(np.arange(len(users)), n_questions)
+        before = np.concatenate([[0], np.cumsum(n_questions)[:-1]])
+        question = np.arange(len(row)) + np.repeat(start - before, n_questions)
+        n_traits, width = self.n_traits, int(self.n_columns[users].max())
+        place = np.arange(width - n_traits)
+        there = place < (self.n_columns[users] - n_traits)[:, None]
+        item = np.full((len(users), width), self.n_items)
+        where = np.where(there, self.first[users][:, None] + place, 0)
+        item[:, n_traits:] = np.where(there, self.item[where], self.n_items)
+        slot = np.full((len(users), width), -1)
+        slot[:, n_traits:] = np.where(there, where, -1)
+        one = np.ones(len(question))
+        columns = [np.zeros_like(question)]
+        columns += [np.full_like(question, 1 + place) for place in range(len(self.others))]
+        columns += [self.left[question], self.right[question]]
+        amounts = [apart[question], *(other[question] for other in self.others), one, -one]
+        return Block(users, question, row, columns, amounts, self.threshold, item, slot)
+
+
+class Block(NamedTuple):
+    """Some users, with matrices filled up by zeros beyond a user's own directions."""
+
+    users: Places
+    question: Places  # their questions
+    row: Places  # who of them was asked
+    columns: list[Places]  # the directions that a question's margin depends on
+    amounts: list[Floats]  # and how much
+    threshold: int
+    item: Places  # (n_users, width) the item of every direction; n_items where it is none
+    slot: Places  # (n_users, width) where the item's number lies among those of all users, or -1
+
+    @property
+    def n_traits(self) -> int:
+        """The number of directions before those of items."""
+        return self.threshold + 1
+
+    @property
+    def width(self) -> int:
+        """The largest number of directions."""
+        return self.item.shape[1]
+
+    def alone(self) -> Block:
+        """Return the same for numbers of these users' questions alone, in their order."""
+        return self._replace(question=np.arange(len(self.question)))
+
+    def pull(self, by_margin: Floats, by_level: Floats) -> Floats:
+        """Return slopes by every direction, given those of every question: (n_users, width)."""
+        size, first = len(self.users) * self.width, self.row * self.width
+        by_margin, by_level = by_margin[self.question], by_level[self.question]
+        pulled = np.bincount(first + self.threshold, by_level, size)
+        for column, amount in zip(self.columns, self.amounts, strict=True):
+            pulled = pulled + np.bincount(first + column, amount * by_margin, size)
+        return np.asarray(pulled.reshape(-1, self.width))
+
+    def bend(self, mm: Floats, mt: Floats, tt: Floats) -> Floats:
+        """Return curvatures: (n_users, width, width)."""
+        width = self.width
+        size, first = len(self.users) * width * width, self.row * width
+        mm, mt, tt = mm[self.question], mt[self.question], tt[self.question]
+        last = self.threshold
+        bent = np.bincount((first + last) * width + last, tt, size)
+        for place, (column, amount) in enumerate(zip(self.columns, self.amounts, strict=True)):
+            weighted, mixed = amount * mm, amount * mt
+            bent = bent + np.bincount((first + column) * width + column, amount * weighted, size)
+            bent += np.bincount((first + column) * width + last, mixed, size)
+            bent += np.bincount((first + last) * width + column, mixed, size)
+            for other, more in zip(
+                self.columns[place + 1 :], self.amounts[place + 1 :], strict=True
+            ):
+                both = more * weighted
+                bent += np.bincount((first + column) * width + other, both, size)
+                bent += np.bincount((first + other) * width + column, both, size)
+        return np.asarray(bent.reshape(-1, width, width))
+
+    def push(self, deviation: Floats) -> tuple[Floats, Floats]:
+        """Return by how much deviations, (n_users, width), move margin and level of questions."""
+        flat, first = deviation.ravel(), self.row * self.width
+        margin = sum(
+            amount * flat[first + column]
+            for column, amount in zip(self.columns, self.amounts, strict=True)
+        )
+        return np.asarray(margin), flat[first + self.threshold]

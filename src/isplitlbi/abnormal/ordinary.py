@@ -1,0 +1,293 @@
+"""What is ordinary in a study: the consensus of the others, and by how much users differ from it.
+
+"Differs at all" is true of everybody who votes enough. A user is compared with an ordinary one: who
+has a slope, a side, a threshold and a taste of their own, drawn with the variances that users of
+this study have who are neither careless nor far from the others. These are found by empirical Bayes
+in a mixture, so that those who stand out do not make what they do ordinary.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import NamedTuple, TypeVar
+
+import numpy as np
+
+from isplitlbi.abnormal.directions import SLOPE, Block, Directions, Said
+from isplitlbi.abnormal.expectation import Expectation, Inputs
+from isplitlbi.abnormal.quality import without_items
+from isplitlbi.typing import Floats, Mask, Places
+
+__all__ = ["DEVIATION_VARIANCE", "Yardstick", "diagonals", "for_each", "posterior", "surprise"]
+
+# By how much more than ordinary a user deviates who stands out: a variance in logits; of the slope,
+# relative to it.
+DEVIATION_VARIANCE = 1.0
+
+# Errors of the consensus depend on each other; beyond so many items they are taken as independent.
+MOST_ITEMS = 2_000
+
+N_ROUNDS = 8
+FIRST_VARIANCE, SMALLEST, LARGEST = 0.05, 1e-5, 4.0
+OVER_RELAXED, MOST_CHANGE = 1.6, 8.0  # of a correction: its power, and by what at most
+LEAST_KNOWN, MOST_MEAN = 1e-9, 1.0
+FIRST_SHARE, LEAST_SHARE, MOST_SHARE = 0.1, 0.01, 0.5  # of users who stand out
+# Cubes of the numbers of directions, summed over the users who are looked at closely.
+MOST_WORK = 2e7
+
+Each = TypeVar("Each")
+
+
+def for_each(some: Iterable[Each], work: Callable[[Each], None], n_threads: int) -> None:
+    """Call for each, on several threads."""
+    left = iter(list(some))  # each thread takes the next one
+
+    def take() -> None:
+        for each in left:
+            work(each)
+
+    if n_threads == 1:
+        take()
+        return
+    with ThreadPoolExecutor(n_threads) as pool:
+        for thread in [pool.submit(take) for _ in range(n_threads)]:
+            thread.result()
+
+
+def posterior(prior: Floats, bend: Floats) -> Floats:
+    """Return covariances after votes that bend so much, of deviations with these before."""
+    return np.linalg.solve(np.eye(bend.shape[-1]) + prior @ bend, prior)
+
+
+class Surprise(NamedTuple):
+    """Whether deviations larger than ordinary would explain votes better, user by user."""
+
+    weigh: Floats  # (n, width, width): the statistic weighs slopes by it
+    cost: Floats  # (n,) what the larger variance costs, in nats
+
+    def statistic(self, pull: Floats) -> Floats:
+        """Return pull' weigh pull."""
+        return np.asarray(np.einsum("ni,nij,nj->n", pull, self.weigh, pull))
+
+    def evidence(self, pull: Floats) -> Floats:
+        """Return the logarithm of how much more likely the slopes are."""
+        return 0.5 * self.statistic(pull) - self.cost
+
+
+def surprise(ordinary: Floats, bend: Floats) -> Surprise:
+    """Compare deviations of some covariance with those of `DEVIATION_VARIANCE` more."""
+    one = np.eye(bend.shape[-1])
+    less, more = one + ordinary @ bend, one + (ordinary + DEVIATION_VARIANCE * one) @ bend
+    weigh = np.linalg.solve(more, ordinary + DEVIATION_VARIANCE * one)
+    weigh -= np.linalg.solve(less, ordinary)
+    cost = 0.5 * (np.linalg.slogdet(more)[1] - np.linalg.slogdet(less)[1])
+    return Surprise(0.5 * (weigh + np.swapaxes(weigh, 1, 2)), cost)
+
+
+class Others(NamedTuple):
+    """How surely the scores of the consensus are known, and what that would be without a user."""
+
+    covariance: Floats  # (n_items + 1, n_items + 1) of errors, or (n_items + 1,) of each by itself
+    inside: Mask  # whose votes the consensus is made of
+    mm: Floats  # how the votes on every question bend by its margin
+
+    @classmethod
+    def of(cls, inputs: Inputs, said: Said, inside: Mask, variance: float) -> Others:
+        """Invert the information of all votes that make the consensus."""
+        answers, n_items = inputs.answers, inputs.votes.n_items
+        counts = inside[answers.user]
+        left, right, mm = answers.left[counts], answers.right[counts], said.mm[counts]
+        own = np.bincount(left, mm, n_items) + np.bincount(right, mm, n_items)
+        if n_items > MOST_ITEMS:
+            (own,) = inputs.runtime.total(own)
+            return cls(np.append(1.0 / (own + 1.0 / variance), 0.0), inside, said.mm)
+        between = np.bincount(left * np.int64(n_items) + right, mm, n_items * n_items)
+        (own, between) = inputs.runtime.total(own, between)
+        between = between.reshape(n_items, n_items)
+        known = np.diag(own + 1.0 / variance) - between - between.T
+        return cls(np.pad(np.linalg.inv(known), (0, 1)), inside, said.mm)
+
+    def error(self, block: Block) -> Floats:
+        """Return the covariances of the errors of the consensus of all but each: (n, w, w)."""
+        nothing, item = np.zeros_like(self.mm), block.item
+        bend = block.bend(self.mm, nothing, nothing)
+        bend[:, : block.n_traits] = bend[:, :, : block.n_traits] = 0.0  # items alone
+        bend *= self.inside[block.users][:, None, None]
+        if self.covariance.ndim == 1:
+            diagonal = np.einsum("nii->ni", bend)
+            variance = self.covariance[item]
+            return diagonals(variance / np.maximum(1.0 - variance * diagonal, SMALLEST))
+        together = self.covariance[item[:, :, None], item[:, None, :]]
+        return np.linalg.solve(np.eye(block.width) - together @ bend, together)
+
+
+@dataclass(frozen=True)
+class Yardstick:
+    """What everybody is compared with.
+
+    Attributes
+    ----------
+    directions
+        In which ways users may deviate.
+    expected
+        What the consensus of the others expects of every question.
+    others
+        How surely that consensus is known.
+    variances : (n_traits + 1,)
+        Of ordinary users: of the slope, the side, features, the threshold's logarithm, the taste.
+    """
+
+    directions: Directions
+    expected: Expectation
+    others: Others
+    variances: Floats
+
+    @classmethod
+    def of(
+        cls, inputs: Inputs, directions: Directions, inside: Mask, variance: float,
+        variances: Floats | None = None,
+    ) -> Yardstick:  # fmt: skip
+        """Leave everybody out of the consensus in turn, and find out what is ordinary.
+
+        ``inside`` are the users who make the consensus, ``variance`` is that of the prior of its
+        scores. The variances of an earlier consensus are a start.
+        """
+        answers, n_threads = inputs.answers, inputs.runtime.n_threads
+        whole = inputs.expectation()
+        said = Said.of(inputs.link, whole.margin, whole.level, answers.weighted, whole.has_ties)
+        others = Others.of(inputs, said, inside, variance)
+        moved = np.zeros(len(directions.item))
+
+        def leave_out(block: Block) -> None:
+            pull = block.pull(said.by_margin, said.by_level)
+            pull[:, : block.n_traits] = 0.0
+            step = -np.einsum("nij,nj->ni", others.error(block), pull)
+            there = (block.slot >= 0) & inside[block.users][:, None]
+            moved[block.slot[there]] = step[there]
+
+        for_each(directions.blocks(answers.voted & inside, whole.apart), leave_out, n_threads)
+        first = directions.first[answers.user] - directions.n_traits
+        shift = moved[first + directions.left] - moved[first + directions.right]
+        expected = Expectation.of(answers, inputs.consensus, inputs.link, by_scores=shift)
+        if variances is None:
+            variances = np.full(directions.n_traits + 1, FIRST_VARIANCE)
+            variances[directions.threshold] *= float(whole.has_ties)
+        found = cls(directions, expected, others, variances)
+        means, variances = _estimated(inputs, found)
+        # Votes of all together seem less sharp than those of each, who differ from each other.
+        of_others = zip(means[1 : directions.threshold], directions.others, strict=True)
+        expected = Expectation.of(
+            answers, inputs.consensus, inputs.link, by_scores=shift + means[SLOPE] * expected.apart,
+            beside=sum((mean * column for mean, column in of_others), start=0.0),
+            by_level=means[directions.threshold],
+        )  # fmt: skip
+        return replace(found, variances=variances, expected=expected)
+
+    def ordinary(self, block: Block) -> Floats:
+        """Return the covariances of an ordinary user's deviations, errors of the consensus included."""
+        there = block.item < len(self.others.covariance) - 1
+        there[:, : block.n_traits] = True
+        component = np.minimum(np.arange(block.width), block.n_traits)
+        return diagonals(self.variances[component] * there) + self.others.error(block)
+
+    def blocks(self, users: Mask | Places) -> list[Block]:
+        """Return users in blocks."""
+        return list(self.directions.blocks(users, self.expected.apart))
+
+
+def diagonals(values: Floats) -> Floats:
+    """Return matrices with these on their diagonals: (n, width, width)."""
+    matrices = np.zeros((*values.shape, values.shape[1]))
+    np.einsum("nii->ni", matrices)[:] = values
+    return matrices
+
+
+# --- by how much users differ ----------------------------------------------------------------
+
+
+class _Sums(NamedTuple):
+    """What ordinary users add up to, by slope, side, features, threshold and taste."""
+
+    squares: Floats  # of what is left of slopes
+    known: Floats  # what these would be, if the variances were right
+    slopes: Floats
+    outside: float  # number of users who are not ordinary
+    total: float
+
+
+def _estimated(inputs: Inputs, start: Yardstick) -> tuple[Floats, Floats]:
+    """Estimate means and variances of ordinary users' deviations, in rounds."""
+    answers, expected = inputs.answers, start.expected
+    yardstick, means, share = start, np.zeros(start.directions.n_traits + 1), FIRST_SHARE
+    careless = without_items(answers, expected.has_ties)
+    blocks = start.blocks(_sample(inputs, start.directions))
+    modes = [np.zeros((len(block.users), block.width)) for block in blocks]
+    for _ in range(N_ROUNDS):
+        margin, level = expected.margin.copy(), expected.level.copy()
+        for block, mode in zip(blocks, modes, strict=True):
+            by_margin, by_level = block.push(mode)
+            margin[block.question] += by_margin
+            level[block.question] += by_level
+        said = Said.of(inputs.link, margin, level, answers.weighted, expected.has_ties)
+        known = answers.sum_by_user(said.log_likelihood), careless
+        parts = [
+            _looked_at(yardstick, block, said, mode, means, known, share)
+            for block, mode in zip(blocks, modes, strict=True)
+        ]
+        modes = [mode for mode, _ in parts]
+        sums = [sum(each) for each in zip(*(part for _, part in parts), strict=True)]
+        if not sums:
+            sums = list(_Sums(*np.zeros((3, len(means))), 0.0, 0.0))
+        found = _Sums(*inputs.runtime.total(*sums))
+        change = (found.squares / np.maximum(found.known, LEAST_KNOWN)) ** OVER_RELAXED
+        change = np.clip(change, 1.0 / MOST_CHANGE, MOST_CHANGE)
+        variances = np.clip(yardstick.variances * change, SMALLEST, LARGEST)
+        variances *= yardstick.variances > 0.0
+        yardstick = replace(yardstick, variances=variances)
+        step = found.slopes / np.maximum(found.known, LEAST_KNOWN)
+        means = np.clip(means + step, -MOST_MEAN, MOST_MEAN)
+        means[-1] = 0.0  # of tastes it is the consensus
+        share = float(np.clip(found.outside / max(found.total, 1.0), LEAST_SHARE, MOST_SHARE))
+    return means, yardstick.variances
+
+
+def _looked_at(
+    yardstick: Yardstick, block: Block, said: Said, at: Floats, means: Floats,
+    known: tuple[Floats, Floats], share: float,
+) -> tuple[Floats, _Sums]:  # fmt: skip
+    """Return where the deviations of some users are most likely, and what they add up to.
+
+    The votes are taken as if they were normal around where they are looked at.
+    """
+    likelihood, careless = (each[block.users] for each in known)
+    component = np.minimum(np.arange(block.width), block.n_traits)
+    bend = block.bend(said.mm, said.mt, said.tt)
+    pull = block.pull(said.by_margin, said.by_level)
+    ordinary, centre = yardstick.ordinary(block), means[component]
+    whole = pull + np.einsum("nij,nj->ni", bend, at - centre)
+    after = posterior(ordinary, bend)
+    own = np.einsum("nij,nj->ni", after, whole)
+    rest = whole - np.einsum("nij,nj->ni", bend, own)
+    step = centre + own - at
+    gained = np.sum(pull * step, axis=1) - 0.5 * np.einsum("ni,nij,nj->n", step, bend, step)
+    size = np.linalg.slogdet(np.eye(block.width) + ordinary @ bend)[1]
+    evidence = likelihood + gained - 0.5 * (np.sum(own * rest, axis=1) + size)
+    odds = np.logaddexp(surprise(ordinary, bend).evidence(whole), careless - evidence)
+    # Yes or no: weights between would favour those who, by chance, agree best.
+    is_ordinary = (odds < np.log(1.0 / share - 1.0)).astype(np.float64)
+    explained = np.einsum("nii->ni", bend - bend @ after @ bend)
+    sums = [
+        np.bincount(component, is_ordinary @ each, len(means)).astype(np.float64)
+        for each in (rest**2, explained, rest)
+    ]
+    return centre + own, _Sums(*sums, float(np.sum(1.0 - is_ordinary)), float(len(is_ordinary)))
+
+
+def _sample(inputs: Inputs, directions: Directions) -> Places:
+    """Draw the users who are looked at: all, or as many as are not too much work."""
+    work = directions.n_columns.astype(np.float64) ** 3 * inputs.answers.voted
+    (total,) = inputs.runtime.total(float(work.sum()))
+    drawn = np.asarray(inputs.runtime.numbers(inputs.seed).random(len(work)))
+    return np.flatnonzero((drawn < MOST_WORK / max(total, 1.0)) & (work > 0.0))
