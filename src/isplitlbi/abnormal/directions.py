@@ -26,7 +26,7 @@ __all__ = ["SLOPE", "Block", "Directions", "Said"]
 SLOPE = 0  # the first column of every user
 # Users are looked at together with those who have up to so many times as many directions.
 ALIKE, FEW = 1.3, 4
-NUMBERS_AT_ONCE = 1 << 20  # of one matrix of every user of a block
+NUMBERS_AT_ONCE = 1 << 18  # of one matrix of every user of a block
 
 
 class Said(NamedTuple):
@@ -203,6 +203,16 @@ class Block(NamedTuple):
                 bent += np.bincount((first + column) * width + other, both, size)
                 bent += np.bincount((first + other) * width + column, both, size)
         return np.asarray(bent.reshape(-1, width, width))
+
+    def spread(self, said: Said, answers: Answers) -> Floats | None:
+        """Return the variance of slopes, where it is not how votes bend.
+
+        Of one vote of weight 2 the slope varies more than that of two votes.
+        """
+        weight = answers.weight
+        if np.all(weight[self.question] == 1.0):
+            return None
+        return self.bend(weight * said.mm, weight * said.mt, weight * said.tt)
 
     def push(self, deviation: Floats) -> tuple[Floats, Floats]:
         """Return by how much deviations, (n_users, width), move margin and level of questions."""

@@ -6,17 +6,18 @@ what is ordinary; and how little the votes tell about the items.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
-from isplitlbi.abnormal.expectation import Answers, Inputs
-from isplitlbi.abnormal.ordinary import Yardstick, surprise
-from isplitlbi.abnormal.directions import Said
+from isplitlbi.abnormal.directions import Block, Said
+from isplitlbi.abnormal.expectation import LEAST, Answers, Inputs
+from isplitlbi.abnormal.ordinary import Rest, Surprise, Yardstick, surprise_of
 from isplitlbi.abnormal.quality import of_answers
-from isplitlbi.model.links import Link
+from isplitlbi.model.links import Link, Logistic
 from isplitlbi.typing import Floats, Mask, Places
 
 __all__ = ["Draws"]
@@ -37,8 +38,8 @@ class Revote(NamedTuple):
     """An ordinary user in the place of one user.
 
     A draw moves margins and the threshold's logarithm by deviations of its own, then votes. What a
-    vote adds to the statistics is known beforehand, outcome by outcome: to the slopes in every
-    direction, weighed so that their squares add up; to the log-likelihood; to the answers given.
+    vote adds to the statistics is known beforehand, outcome by outcome: to the numbers of traits;
+    to those whose squares add up to that of taste; to the log-likelihood; to the answers given.
     """
 
     n_votes: Places  # per question
@@ -46,43 +47,61 @@ class Revote(NamedTuple):
     level: Singles
     moves: Singles  # (n_sources, n_questions) of the margin, by independent normal numbers
     moves_level: Singles  # (n_sources,)
-    adds: Singles  # (n_questions, 3, n_directions + 4)
+    adds: Singles  # (n_questions, 3, n_traits + n_directions + 4)
+    n_traits: int
+    of_taste: tuple[float, float]  # mean of its statistic, and as how many squares it varies
     link: Link
     has_ties: bool
     has_sides: bool
     noisy: tuple[Places, Places] | None  # per vote, which noises of (group, item) differ in it
 
     @classmethod
-    def of(cls, inputs: Inputs, yardstick: Yardstick, said: Said, user: int) -> Revote:
-        """Prepare draws for a user."""
-        answers, expected = inputs.answers, yardstick.expected
-        block = yardstick.directions.block(np.array([user]), expected.apart)
-        mine = answers.of_user(user)
-        direction = np.zeros((len(block.question), block.width))
-        rows = np.arange(len(direction))
-        for column, amount in zip(block.columns, block.amounts, strict=True):
-            direction[rows, column] += amount
-        ordinary = yardstick.ordinary(block)
-        weigh = surprise(ordinary, block.bend(said.mm, said.mt, said.tt)).weigh
-        source, root = _root(ordinary[0]), _root(weigh[0])
-        weight = answers.weight[mine, None]
-        slopes = (weight * expected.by_margin[mine])[:, :, None] * (direction @ root)[:, None]
-        slopes += (weight * expected.by_level[mine])[:, :, None] * root[block.threshold]
-        likelihood = weight * expected.log_probability[mine]
-        given = np.broadcast_to(np.eye(3), (len(rows), 3, 3)) * weight[:, :, None]
-        adds = np.concatenate([slopes, likelihood[:, :, None], given], axis=2)
-        return cls(
-            answers.n_votes[mine], _single(expected.margin[mine]), _single(expected.level[mine]),
-            _single((direction @ source).T), _single(source[block.threshold]), _single(adds),
-            inputs.link, expected.has_ties, answers.has_sides, _noises(answers, mine),
-        )  # fmt: skip
+    def of(
+        cls, inputs: Inputs, yardsticks: Sequence[Yardstick], said: Said, block: Block
+    ) -> Iterator[list[Revote]]:
+        """Prepare draws for the users of a block, one after another, by several yardsticks.
+
+        By the first yardstick the statistic is told; by each of them users are drawn.
+        """
+        answers, expected = inputs.answers, yardsticks[0].expected
+        bend, spread = block.bend(said.mm, said.mt, said.tt), block.spread(said, answers)
+        error = yardsticks[0].others.error(block)
+        ordinary = [yardstick.around(block, error) for yardstick in yardsticks]
+        varies = None if spread is None else spread + bend @ ordinary[0] @ bend
+        found = Surprise.of(Rest.of(ordinary[0], bend), block.n_traits, varies)
+        sources = [_root(each) for each in ordinary]
+        ends = np.searchsorted(block.row, np.arange(len(block.users) + 1))
+        for place, user in enumerate(block.users.tolist()):
+            mine, here = answers.of_user(user), slice(*ends[place : place + 2])
+            width, n_questions = (
+                int(yardsticks[0].directions.n_columns[user]),
+                mine.stop - mine.start,
+            )
+            direction, rows = np.zeros((n_questions, width)), np.arange(n_questions)
+            for column, amount in zip(block.columns, block.amounts, strict=True):
+                direction[rows, column[here]] += amount[here]
+            root, by = found.rows[place, :width, :width].T, answers.weight[mine, None]
+            slopes = (by * expected.by_margin[mine])[:, :, None] * (direction @ root)[:, None]
+            slopes += (by * expected.by_level[mine])[:, :, None] * root[block.threshold]
+            chance = np.log(np.maximum(expected.probability[mine], LEAST))
+            given = np.broadcast_to(np.eye(3), (n_questions, 3, 3)) * by[:, :, None]
+            adds = _single(np.concatenate([slopes, (by * chance)[:, :, None], given], axis=2))
+            of_taste = float(found.mean[place]), float(found.freedom[place])
+            noisy = _noises(answers, mine)
+            yield [
+                cls(
+                    answers.n_votes[mine], _single(expected.margin[mine]),
+                    _single(expected.level[mine]), _single((direction @ source[place, :width]).T),
+                    _single(source[place, block.threshold]), adds, block.n_traits, of_taste,
+                    inputs.link, expected.has_ties, answers.has_sides, noisy,
+                )
+                for source in sources
+            ]  # fmt: skip
 
     def draw(self, n_draws: int, rng: np.random.Generator) -> Floats:
         """Vote so often; return the two statistics of those votes: (2, n_draws)."""
         size = max(1, MOST_NUMBERS // max(int(self.n_votes.sum()), 1))
-        parts = [
-            self._draw(min(size, n_draws - begun), rng) for begun in range(0, n_draws, size)
-        ]
+        parts = [self._draw(min(size, n_draws - begun), rng) for begun in range(0, n_draws, size)]
         return np.concatenate(parts, axis=1)
 
     def _draw(self, n_draws: int, rng: np.random.Generator) -> Floats:
@@ -102,8 +121,10 @@ class Revote(NamedTuple):
             chance = np.stack([to_left, np.maximum(1.0 - to_left - to_right, 0.0), to_right], 1)
             counts = rng.multinomial(self.n_votes[question], chance / chance.sum(1)[:, None])
             added += counts.astype(np.float32) @ self.adds[question]
-        slopes, likelihood, given = added[:, :-4], added[:, -4], added[:, -3:]
-        distance = np.einsum("ij,ij->i", slopes, slopes)
+        traits, slopes = added[:, : self.n_traits], added[:, self.n_traits : -4]
+        likelihood, given = added[:, -4], added[:, -3:]
+        taste = np.einsum("ij,ij->i", slopes, slopes)
+        distance = surprise_of(traits, taste, *self.of_taste)
         answers = of_answers(
             given.astype(np.float64), has_ties=self.has_ties, has_sides=self.has_sides
         )
@@ -116,12 +137,16 @@ class Revote(NamedTuple):
         vote by itself is as likely as if it were alone.
         """
         if self.noisy is None:
-            share = rng.random(shape, dtype=np.float32)
-        else:
-            of_left, of_right = self.noisy
-            of_items = rng.standard_normal((shape[0], 1 + max(of_left.max(), of_right.max())))
-            share = ndtr((of_items[:, of_right] - of_items[:, of_left]) * 0.5**0.5)
-        return _single(self.link.quantile(share))
+            return _single(self.link.quantile(rng.random(shape, dtype=np.float32)))
+        of_left, of_right = self.noisy
+        n_noises = shape[0], 1 + int(max(of_left.max(), of_right.max()))
+        if isinstance(self.link, Logistic):  # the difference of two such numbers is logistic
+            noises = rng.gumbel(size=n_noises)
+            return _single(noises[:, of_right] - noises[:, of_left])
+        noises = rng.standard_normal(n_noises)
+        return _single(
+            self.link.quantile(ndtr((noises[:, of_right] - noises[:, of_left]) * 0.5**0.5))
+        )
 
 
 def _noises(answers: Answers, mine: slice) -> tuple[Places, Places] | None:
@@ -135,10 +160,10 @@ def _noises(answers: Answers, mine: slice) -> tuple[Places, Places] | None:
     return np.repeat(left, n_votes), np.repeat(right, n_votes)
 
 
-def _root(matrix: Floats) -> Floats:
-    """Return a matrix that gives this one when multiplied by its transpose."""
-    size = len(matrix)
-    return np.linalg.cholesky(matrix + (NOTHING * np.trace(matrix) + TINY) * np.eye(size))
+def _root(matrices: Floats) -> Floats:
+    """Return matrices that give these when multiplied by their transposes."""
+    more = NOTHING * np.einsum("nii->n", matrices) + TINY
+    return np.linalg.cholesky(matrices + more[:, None, None] * np.eye(matrices.shape[-1]))
 
 
 def _single(values: Floats) -> Singles:
@@ -153,7 +178,8 @@ class Draws:
         self, inputs: Inputs, yardstick: Yardstick, said: Said, statistics: Floats
     ) -> None:
         first, n_users = inputs.runtime.first, inputs.answers.n_users
-        self.inputs, self.yardstick, self.said = inputs, yardstick, said
+        self.inputs, self.said = inputs, said
+        self.yardsticks = list({id(y): y for y in (yardstick, yardstick.of_the_attentive)}.values())
         self.statistics = statistics
         self.p_value = np.where(inputs.answers.voted, 1.0, np.full((2, n_users), np.nan))
         self.beyond, self.drawn = np.zeros((2, 2, n_users), dtype=np.int64)
@@ -165,16 +191,24 @@ class Draws:
         """For which users enough draws were further out than their votes."""
         return self.beyond >= ENOUGH_BEYOND
 
-    def draw(self, total: int, user: int) -> None:
+    def draw(self, total: int, block: Block) -> None:
         """Draw up to that many times, or until enough draws were further out than the votes."""
-        going = np.flatnonzero(~self.are_enough[:, user])
-        before = int(self.drawn[going, user].max(initial=0))
+        revotes = Revote.of(self.inputs, self.yardsticks, self.said, block)
+        for user, mine in zip(block.users.tolist(), revotes, strict=True):
+            going = [test for test in range(2) if not self.are_enough[test, user]]
+            tests = [going] if len(mine) == 1 else [[test] for test in going]
+            for some in tests:
+                self._draw(total, user, mine[some[0] if len(mine) > 1 else 0], some)
+
+    def _draw(self, total: int, user: int, revote: Revote, tests: list[int]) -> None:
+        before = int(self.drawn[tests, user].max())
         # Every round has numbers of its own, so that it does not matter who was drawn for before.
-        rng = np.random.default_rng([self.inputs.seed, self.inputs.runtime.first + user, total])
-        revote = Revote.of(self.inputs, self.yardstick, self.said, user)
+        rng = np.random.default_rng(
+            [self.inputs.seed, self.inputs.runtime.first + user, total, tests[0]]
+        )
         drawn = revote.draw(total - before, rng)
         by_chance = rng.random(drawn.shape[1]) < self.fate[user]
-        for test in going.tolist():
+        for test in tests:
             self._count(test, user, total, drawn[test], by_chance)
 
     def _count(self, test: int, user: int, total: int, values: Floats, by_chance: Mask) -> None:

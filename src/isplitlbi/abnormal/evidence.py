@@ -20,7 +20,7 @@ __all__ = ["Found", "Way", "explain_by", "explain_by_one_item"]
 
 SIDE = 1  # the column after that of the slope, where sides mean something
 N_STEPS = 12
-ENOUGH = 1e-3  # gain in nats below which a step is the last one
+ENOUGH = 1e-2  # gain in nats below which a step is the last one
 PROMOTION = 9.0  # variance of the score of an item that somebody promotes
 
 
@@ -92,9 +92,7 @@ class _Climbed(NamedTuple):
     bend: Floats  # ...how it bends
 
 
-def _climb(
-    inputs: Inputs, yardstick: Yardstick, block: Block, way: Way, prior: Floats
-) -> _Climbed:
+def _climb(inputs: Inputs, yardstick: Yardstick, block: Block, way: Way, prior: Floats) -> _Climbed:
     """Find the likeliest deviations of some users, by Newton steps that never lead down."""
     answers, expected, question = inputs.answers, yardstick.expected, block.question
     margin = expected.margin[question] + (way.slope - 1.0) * expected.apart[question]
@@ -160,13 +158,13 @@ def explain_by_one_item(
         gain = 0.5 * PROMOTION * left**2 / (1.0 + PROMOTION * known)
         gain -= 0.5 * np.log1p(PROMOTION * known)
         is_item = block.slot >= 0
-        gain = np.where(is_item, gain, -np.inf)
-        best = gain.argmax(axis=1)
-        rows, n_items = np.arange(len(best)), is_item.sum(axis=1)
-        total = np.logaddexp.reduce(gain, axis=1) - np.log(n_items)
-        evidence[block.users] = climbed.evidence + total
+        best = np.where(is_item, gain, -np.inf).argmax(axis=1)
+        rows = np.arange(len(best))
+        prior[rows, best, best] += PROMOTION
+        climbed = _climb(inputs, yardstick, block, Way(), prior)
+        evidence[block.users] = climbed.evidence - np.log(is_item.sum(axis=1))
         which[block.users] = block.item[rows, best]
-        raised[block.users] = (PROMOTION * left / (1.0 + PROMOTION * known))[rows, best]
+        raised[block.users] = climbed.mode[rows, best]
 
     for_each(yardstick.blocks(asked), look, inputs.runtime.n_threads)
     return evidence, which, raised

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from isplitlbi.data.comparisons import Comparisons
-from isplitlbi.data.layout import Sees, tally
+from isplitlbi.data.layout import Sees, Tally, tally
 from isplitlbi.model.answering import Answering, ForcedChoice, LogThreshold, log_probabilities
 from isplitlbi.model.links import Link
 from isplitlbi.model.parameters import Consensus
@@ -61,6 +61,8 @@ class Answers(NamedTuple):
         start = np.searchsorted(found.user, np.arange(votes.n_users + 1))
         ones = np.ones(len(found.user))
         weight = ones if found.weight is None else found.weight / unit
+        if found.group is not None:
+            weight = weight * _share_of_group(found)
         counts = np.stack(found.counts, axis=1).astype(np.int64)
         columns = {Side.name: ones} if has_sides else {}
         if found.features is not None:
@@ -130,6 +132,21 @@ class Answers(NamedTuple):
         """Return the log-likelihood of every user's votes, from those of the three outcomes."""
         said = np.sum(self.counts * log_probability, axis=1) * self.weight
         return self.sum_by_user(said)
+
+
+def _share_of_group(found: Tally) -> Floats:
+    """Return what one of several votes tells that depend on each other.
+
+    In all pairs of one ranking, two votes on one item share its noise, and correlate by a third.
+    """
+    n_items = int(max(found.first.max(initial=0), found.second.max(initial=0))) + 1
+    _, group = np.unique(np.stack([found.user, found.group]), axis=1, return_inverse=True)
+    group = group.astype(np.int64).ravel()
+    items = np.concatenate([group * n_items + found.first, group * n_items + found.second])
+    votes_per_item = (
+        2.0 * np.bincount(group, found.amount) / np.bincount(np.unique(items) // n_items)
+    )
+    return np.asarray(3.0 / (2.0 + votes_per_item))[group]
 
 
 class Expectation(NamedTuple):

@@ -1,7 +1,7 @@
 """Which list a user is on, and which kind explains the votes.
 
 Every explanation that some kind knows has an evidence; kinds are as likely as the evidence of theirs
-makes them, all being equally likely beforehand. A kind is named where it is likely enough by itself,
+makes them, beside how likely they are beforehand. A kind is named where it is likely enough by itself,
 the list of unreliable users where its kinds are together; else it is not clear.
 """
 
@@ -21,6 +21,7 @@ from isplitlbi.abnormal.kinds import (
     UNCLEAR,
     UNRELIABLE,
     Beyond,
+    Blunter,
     Careless,
     DifferentTaste,
     Explanation,
@@ -38,7 +39,7 @@ from isplitlbi.typing import Floats, Mask, Places
 __all__ = ["Explained", "explain"]
 
 # How likely a kind must be to be named, and the unreliable kinds together to be listed so.
-SURE_OF_KIND, SURE_OF_LIST = 0.8, 0.95
+SURE_OF_KIND, SURE_OF_LIST = 0.9, 0.95
 # Careless users who take less than this share of the time of a user in the middle are too fast.
 TOO_FAST = 1 / 3
 
@@ -46,9 +47,7 @@ TOO_FAST = 1 / 3
 IN_NUMBERS = Way(of_slope=4.0, of_side=4.0, of_level=4.0)
 
 # Every explanation that some kind knows.
-EXPLANATIONS = tuple(
-    dict.fromkeys(each for kind in KINDS.values() for each in kind.explanations)
-)
+EXPLANATIONS = tuple(dict.fromkeys(each for kind in KINDS.values() for each in kind.explanations))
 
 
 class Explained(NamedTuple):
@@ -77,7 +76,9 @@ def explain(
     names = list(KINDS)
     unreliable = np.array([KINDS[name].list == UNRELIABLE for name in names])
     share = likely[:-1]  # the last is that of an ordinary user
-    is_listed = is_unreliable & (share[unreliable].sum(axis=0) >= SURE_OF_LIST)
+    # Between careless and blunter it is a matter of degree: whatever is more likely will do.
+    blunter, sum_of = share[names.index(Blunter.name)], share[unreliable].sum(axis=0)
+    is_listed = (sum_of >= SURE_OF_LIST * (1.0 - blunter)) & (sum_of > blunter) & is_unreliable
     best = share.argmax(axis=0)
     kinds = [""] * answers.n_users
     for user in np.flatnonzero(asked & (is_different | is_listed)).tolist():
@@ -163,7 +164,7 @@ class _Evidences(NamedTuple):
                 )  # fmt: skip
                 covered = kind.covers(explanation, outcome)
                 value = np.where(covered, self.values[explanation], -np.inf)
-                row[:] = np.logaddexp(row, value - np.log(len(known)))
+                row[:] = np.logaddexp(row, value + np.log(kind.prior / len(known)))
         weighed[-1] = self.values[ORDINARY]
         most = weighed.max(axis=0)
         likely = np.exp(weighed - np.where(np.isfinite(most), most, 0.0))

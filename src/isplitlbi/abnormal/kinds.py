@@ -130,16 +130,19 @@ class Kind(ABC):
         Whether such votes tell little about the items, or are only unlike the group's.
     explanations : tuple of Explanation
         What it explains votes by.
+    prior : float
+        How much likelier than others it is beforehand.
     """
 
     name: ClassVar[str]
     colour: ClassVar[str]
     list: ClassVar[str] = DIFFERENT
     explanations: ClassVar[tuple[Explanation, ...]] = ()
+    prior: ClassVar[float] = 1.0
 
     def covers(self, explanation: Explanation, found: Outcome) -> Mask:
         """Say of which users it is the kind, if this explanation is right."""
-        return np.ones(len(found.slope), dtype=np.bool_)
+        return found.ties < ONE_ANSWER  # ties alone can be explained by nearly everything
 
     @abstractmethod
     def sentence(self, figures: Figures) -> str:
@@ -165,9 +168,8 @@ class Careless(Kind):
 
     def covers(self, explanation: Explanation, found: Outcome) -> Mask:
         """Tell by answers of every sort."""
-        if explanation is FLAT:
-            return found.ties < ONE_ANSWER
-        return (found.to_one_side < LOPSIDED) & (found.ties < ONE_ANSWER)
+        is_covered = found.ties < ONE_ANSWER
+        return is_covered if explanation is FLAT else is_covered & (found.to_one_side < LOPSIDED)
 
     def sentence(self, figures: Figures) -> str:
         """Say how little the votes have to do with the consensus."""
@@ -211,6 +213,10 @@ class Pattern(Kind):
     name, colour, list = "pattern", "#8c510a", UNRELIABLE
     explanations = (Beyond.PATTERN,)
 
+    def covers(self, explanation: Explanation, found: Outcome) -> Mask:
+        """Tell by more than one answer: always the same is a pattern, too."""
+        return (found.to_one_side < LOPSIDED) & (found.ties < ONE_ANSWER)
+
     def sentence(self, figures: Figures) -> str:
         """Say that answers follow each other."""
         return f"answers follow a pattern, whatever is shown: {figures.votes_against}"
@@ -245,7 +251,7 @@ class Leaning(Kind):
 
     def covers(self, explanation: Explanation, found: Outcome) -> Mask:
         """Tell by votes that do not all go to one side."""
-        return found.to_one_side < ONE_ANSWER
+        return (found.to_one_side < ONE_ANSWER) & (found.ties < ONE_ANSWER)
 
     def sentence(self, figures: Figures) -> str:
         """Say which side, and how often."""
@@ -318,6 +324,7 @@ class DifferentTaste(Kind):
 
     name, colour = "different taste", "#2166ac"
     explanations = (OTHER_TASTE, OWN_SCORES)
+    prior = 2.0  # people differ more often than they cheat
 
     def sentence(self, figures: Figures) -> str:
         """Say how far the own ranking is from the consensus."""

@@ -14,28 +14,33 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple, TypeVar
 
 import numpy as np
+from scipy.special import log_ndtr
 
 from isplitlbi.abnormal.directions import SLOPE, Block, Directions, Said
 from isplitlbi.abnormal.expectation import Expectation, Inputs
 from isplitlbi.abnormal.quality import without_items
 from isplitlbi.typing import Floats, Mask, Places
 
-__all__ = ["DEVIATION_VARIANCE", "Yardstick", "diagonals", "for_each", "posterior", "surprise"]
+__all__ = ["Rest", "Surprise", "Yardstick", "diagonals", "for_each", "posterior"]
 
 # By how much more than ordinary a user deviates who stands out: a variance in logits; of the slope,
 # relative to it.
 DEVIATION_VARIANCE = 1.0
+TINY = 1e-12
+
+# Of sides, features and thresholds of those who look at the items.
+MOST_VARIANCE = 0.25
 
 # Errors of the consensus depend on each other; beyond so many items they are taken as independent.
 MOST_ITEMS = 2_000
 
-N_ROUNDS = 8
+N_ROUNDS, N_ROUNDS_AGAIN = 7, 4
 FIRST_VARIANCE, SMALLEST, LARGEST = 0.05, 1e-5, 4.0
 OVER_RELAXED, MOST_CHANGE = 1.6, 8.0  # of a correction: its power, and by what at most
 LEAST_KNOWN, MOST_MEAN = 1e-9, 1.0
 FIRST_SHARE, LEAST_SHARE, MOST_SHARE = 0.1, 0.01, 0.5  # of users who stand out
 # Cubes of the numbers of directions, summed over the users who are looked at closely.
-MOST_WORK = 2e7
+MOST_WORK = 1e7
 
 Each = TypeVar("Each")
 
@@ -61,29 +66,92 @@ def posterior(prior: Floats, bend: Floats) -> Floats:
     return np.linalg.solve(np.eye(bend.shape[-1]) + prior @ bend, prior)
 
 
-class Surprise(NamedTuple):
-    """Whether deviations larger than ordinary would explain votes better, user by user."""
+class Rest(NamedTuple):
+    """What is left of slopes once ordinary deviations took their share: (n, width, width) each."""
 
-    weigh: Floats  # (n, width, width): the statistic weighs slopes by it
-    cost: Floats  # (n,) what the larger variance costs, in nats
+    after: Floats  # covariances of deviations, given the votes
+    rows: Floats  # by which slopes are multiplied to leave the rest
+    known: Floats  # the variance of the rest
+    size: Floats  # (n,) logarithm of by how much votes narrow the deviations down
+
+    @classmethod
+    def of(cls, ordinary: Floats, bend: Floats) -> Rest:
+        """Find it for deviations of some covariance, and votes that bend so much."""
+        one = np.eye(bend.shape[-1])
+        both = one + ordinary @ bend
+        after = np.linalg.solve(both, ordinary)
+        rows = one - bend @ after
+        return cls(after, rows, rows @ bend, np.linalg.slogdet(both)[1])
+
+
+class Surprise(NamedTuple):
+    """Whether deviations larger than ordinary would explain votes better, user by user.
+
+    One trait after another is asked about, then the taste: a user who stands out in one way is not
+    to be lost among all the others.
+    """
+
+    rows: Floats  # (n, width, width): what slopes are multiplied by, for traits and then for taste
+    known: Floats  # (n, n_traits) how surely each trait is known beside what is ordinary
+    cost: Floats  # (n,) what a larger variance of taste costs, in nats
+    mean: Floats  # (n,) of the statistic of taste, if a user is ordinary
+    freedom: Floats  # (n,) and as how many squares it varies
+
+    @classmethod
+    def of(cls, rest: Rest, n_traits: int, varies: Floats | None = None) -> Surprise:
+        """Compare ordinary deviations with those of `DEVIATION_VARIANCE` more.
+
+        Slopes of votes with different weights vary otherwise than votes bend.
+        """
+        own = rest.known[:, n_traits:, n_traits:]
+        one = np.eye(own.shape[-1])
+        root = np.linalg.cholesky(0.5 * (own + np.swapaxes(own, 1, 2)) + one / DEVIATION_VARIANCE)
+        back = np.linalg.inv(root)
+        cost = np.sum(np.log(np.einsum("nii->ni", root)), axis=1)
+        cost += 0.5 * len(one) * np.log(DEVIATION_VARIANCE)
+        rows = np.concatenate([rest.rows[:, :n_traits], back @ rest.rows[:, n_traits:]], axis=1)
+        if varies is None:
+            known = np.einsum("nii->ni", rest.known)[:, :n_traits]
+            share = one - back @ np.swapaxes(back, 1, 2) / DEVIATION_VARIANCE
+        else:
+            whole = rows @ varies @ np.swapaxes(rows, 1, 2)
+            known, share = np.einsum("nii->ni", whole)[:, :n_traits], whole[:, n_traits:, n_traits:]
+        mean = np.einsum("nii->n", share)
+        freedom = mean**2 / np.maximum(np.einsum("nij,nij->n", share, share), TINY)
+        scale = np.where(known > TINY, 1.0 / np.sqrt(np.maximum(known, TINY)), 0.0)
+        rows[:, :n_traits] *= scale[:, :, None]
+        return cls(rows, known, cost, mean, freedom)
+
+    def _split(self, pull: Floats) -> tuple[Floats, Floats]:
+        """Return the numbers of traits, and the statistic of taste."""
+        found = np.einsum("nij,nj->ni", self.rows, pull)
+        n_traits = self.known.shape[1]
+        return found[:, :n_traits], np.sum(found[:, n_traits:] ** 2, axis=1)
 
     def statistic(self, pull: Floats) -> Floats:
-        """Return pull' weigh pull."""
-        return np.asarray(np.einsum("ni,nij,nj->n", pull, self.weigh, pull))
+        """Return how surprising the most surprising of them is: minus the logarithm of a chance."""
+        traits, taste = self._split(pull)
+        return surprise_of(traits, taste, self.mean, self.freedom)
 
     def evidence(self, pull: Floats) -> Floats:
-        """Return the logarithm of how much more likely the slopes are."""
-        return 0.5 * self.statistic(pull) - self.cost
+        """Return the logarithm of how much more likely slopes are if one of them is larger."""
+        traits, taste = self._split(pull)
+        more = DEVIATION_VARIANCE * self.known
+        of_traits = 0.5 * (traits**2 * more / (1.0 + more) - np.log1p(more))
+        found = np.column_stack([of_traits, 0.5 * taste - self.cost])
+        return np.asarray(np.logaddexp.reduce(found, axis=1) - np.log(found.shape[1]))
 
 
-def surprise(ordinary: Floats, bend: Floats) -> Surprise:
-    """Compare deviations of some covariance with those of `DEVIATION_VARIANCE` more."""
-    one = np.eye(bend.shape[-1])
-    less, more = one + ordinary @ bend, one + (ordinary + DEVIATION_VARIANCE * one) @ bend
-    weigh = np.linalg.solve(more, ordinary + DEVIATION_VARIANCE * one)
-    weigh -= np.linalg.solve(less, ordinary)
-    cost = 0.5 * (np.linalg.slogdet(more)[1] - np.linalg.slogdet(less)[1])
-    return Surprise(0.5 * (weigh + np.swapaxes(weigh, 1, 2)), cost)
+def surprise_of(traits: Floats, taste: Floats, mean: Floats, freedom: Floats) -> Floats:
+    """Return minus the logarithm of the smallest chance of normal numbers and a sum of squares.
+
+    The cube root of a sum of squares is about normal (Wilson and Hilferty, 1931).
+    """
+    part = 2.0 / (9.0 * np.maximum(freedom, TINY))
+    root = np.cbrt(np.maximum(taste, 0.0) / np.maximum(mean, TINY))
+    of_taste = -log_ndtr(-(root - 1.0 + part) / np.sqrt(part))
+    of_traits = -log_ndtr(-np.abs(traits)) - np.log(2.0)
+    return np.maximum(np.where(mean > TINY, of_taste, 0.0), of_traits.max(axis=-1, initial=0.0))
 
 
 class Others(NamedTuple):
@@ -171,11 +239,12 @@ class Yardstick:
         first = directions.first[answers.user] - directions.n_traits
         shift = moved[first + directions.left] - moved[first + directions.right]
         expected = Expectation.of(answers, inputs.consensus, inputs.link, by_scores=shift)
+        n_rounds = N_ROUNDS if variances is None else N_ROUNDS_AGAIN
         if variances is None:
             variances = np.full(directions.n_traits + 1, FIRST_VARIANCE)
             variances[directions.threshold] *= float(whole.has_ties)
         found = cls(directions, expected, others, variances)
-        means, variances = _estimated(inputs, found)
+        means, variances = _estimated(inputs, found, n_rounds)
         # Votes of all together seem less sharp than those of each, who differ from each other.
         of_others = zip(means[1 : directions.threshold], directions.others, strict=True)
         expected = Expectation.of(
@@ -185,12 +254,27 @@ class Yardstick:
         )  # fmt: skip
         return replace(found, variances=variances, expected=expected)
 
+    @property
+    def of_the_attentive(self) -> Yardstick:
+        """The same of users whose votes tell about the items: no side or threshold tells alone.
+
+        However many users say tie, or left, to whatever is shown: that is not ordinary.
+        """
+        most = np.full(len(self.variances), np.inf)
+        most[1 : self.directions.n_traits] = MOST_VARIANCE
+        variances = np.minimum(self.variances, most)
+        return self if np.all(variances == self.variances) else replace(self, variances=variances)
+
     def ordinary(self, block: Block) -> Floats:
-        """Return the covariances of an ordinary user's deviations, errors of the consensus included."""
+        """Return the covariances of ordinary users' deviations, errors of the consensus included."""
+        return self.around(block, self.others.error(block))
+
+    def around(self, block: Block, error: Floats) -> Floats:
+        """Return the same, given the covariances of the errors of the consensus."""
         there = block.item < len(self.others.covariance) - 1
         there[:, : block.n_traits] = True
         component = np.minimum(np.arange(block.width), block.n_traits)
-        return diagonals(self.variances[component] * there) + self.others.error(block)
+        return diagonals(self.variances[component] * there) + error
 
     def blocks(self, users: Mask | Places) -> list[Block]:
         """Return users in blocks."""
@@ -217,14 +301,15 @@ class _Sums(NamedTuple):
     total: float
 
 
-def _estimated(inputs: Inputs, start: Yardstick) -> tuple[Floats, Floats]:
+def _estimated(inputs: Inputs, start: Yardstick, n_rounds: int) -> tuple[Floats, Floats]:
     """Estimate means and variances of ordinary users' deviations, in rounds."""
     answers, expected = inputs.answers, start.expected
     yardstick, means, share = start, np.zeros(start.directions.n_traits + 1), FIRST_SHARE
     careless = without_items(answers, expected.has_ties)
     blocks = start.blocks(_sample(inputs, start.directions))
+    errors = [start.others.error(block) for block in blocks]
     modes = [np.zeros((len(block.users), block.width)) for block in blocks]
-    for _ in range(N_ROUNDS):
+    for _ in range(n_rounds):
         margin, level = expected.margin.copy(), expected.level.copy()
         for block, mode in zip(blocks, modes, strict=True):
             by_margin, by_level = block.push(mode)
@@ -233,8 +318,8 @@ def _estimated(inputs: Inputs, start: Yardstick) -> tuple[Floats, Floats]:
         said = Said.of(inputs.link, margin, level, answers.weighted, expected.has_ties)
         known = answers.sum_by_user(said.log_likelihood), careless
         parts = [
-            _looked_at(yardstick, block, said, mode, means, known, share)
-            for block, mode in zip(blocks, modes, strict=True)
+            _looked_at(yardstick, block, error, said, mode, means, known, share)
+            for block, error, mode in zip(blocks, errors, modes, strict=True)
         ]
         modes = [mode for mode, _ in parts]
         sums = [sum(each) for each in zip(*(part for _, part in parts), strict=True)]
@@ -254,7 +339,7 @@ def _estimated(inputs: Inputs, start: Yardstick) -> tuple[Floats, Floats]:
 
 
 def _looked_at(
-    yardstick: Yardstick, block: Block, said: Said, at: Floats, means: Floats,
+    yardstick: Yardstick, block: Block, error: Floats, said: Said, at: Floats, means: Floats,
     known: tuple[Floats, Floats], share: float,
 ) -> tuple[Floats, _Sums]:  # fmt: skip
     """Return where the deviations of some users are most likely, and what they add up to.
@@ -265,22 +350,21 @@ def _looked_at(
     component = np.minimum(np.arange(block.width), block.n_traits)
     bend = block.bend(said.mm, said.mt, said.tt)
     pull = block.pull(said.by_margin, said.by_level)
-    ordinary, centre = yardstick.ordinary(block), means[component]
+    centre = means[component]
     whole = pull + np.einsum("nij,nj->ni", bend, at - centre)
-    after = posterior(ordinary, bend)
-    own = np.einsum("nij,nj->ni", after, whole)
-    rest = whole - np.einsum("nij,nj->ni", bend, own)
+    rest = Rest.of(yardstick.around(block, error), bend)
+    own = np.einsum("nij,nj->ni", rest.after, whole)
+    left = np.einsum("nij,nj->ni", rest.rows, whole)
     step = centre + own - at
     gained = np.sum(pull * step, axis=1) - 0.5 * np.einsum("ni,nij,nj->n", step, bend, step)
-    size = np.linalg.slogdet(np.eye(block.width) + ordinary @ bend)[1]
-    evidence = likelihood + gained - 0.5 * (np.sum(own * rest, axis=1) + size)
-    odds = np.logaddexp(surprise(ordinary, bend).evidence(whole), careless - evidence)
+    evidence = likelihood + gained - 0.5 * (np.sum(own * left, axis=1) + rest.size)
+    odds = np.logaddexp(Surprise.of(rest, block.n_traits).evidence(whole), careless - evidence)
     # Yes or no: weights between would favour those who, by chance, agree best.
     is_ordinary = (odds < np.log(1.0 / share - 1.0)).astype(np.float64)
-    explained = np.einsum("nii->ni", bend - bend @ after @ bend)
+    explained = np.einsum("nii->ni", rest.known)
     sums = [
         np.bincount(component, is_ordinary @ each, len(means)).astype(np.float64)
-        for each in (rest**2, explained, rest)
+        for each in (left**2, explained, left)
     ]
     return centre + own, _Sums(*sums, float(np.sum(1.0 - is_ordinary)), float(len(is_ordinary)))
 

@@ -21,12 +21,11 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.special import chndtrinc, ndtri
-from scipy.stats import gamma
 
 from isplitlbi.abnormal.directions import Block, Directions, Said
 from isplitlbi.abnormal.draws import Draws
 from isplitlbi.abnormal.expectation import Answers, Expectation, Inputs
-from isplitlbi.abnormal.ordinary import Yardstick, for_each, surprise
+from isplitlbi.abnormal.ordinary import DEVIATION_VARIANCE, Rest, Surprise, Yardstick, for_each
 from isplitlbi.abnormal.quality import without_items
 from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.model.parameters import Consensus
@@ -35,11 +34,12 @@ from isplitlbi.typing import Floats, Mask, Places
 
 __all__ = ["Flags", "find_flags"]
 
-# A flag needs many draws, since every look is another chance; fewer where a rough p-value says that
-# there is no doubt. The last rounds are for the few who need them: with many users, a p-value must
+# A flag needs many draws, since every look is another chance; fewer where the statistic leaves no
+# doubt. The last rounds are for the few who need them: with many users, a p-value must
 # be small to be told from chance.
-ROUNDS = (100, 200, 1_000, 10_000, 50_000, 400_000)
-LEAST_BEFORE_FLAG, LEAST_IF_CLEAR, CLEARLY = 1_000, 200, 1e-6
+ROUNDS = (40, 200, 1_000, 10_000, 50_000, 400_000)
+MANY = 10_000
+LEAST_BEFORE_FLAG, LEAST_IF_CLEAR, CLEARLY = 1_000, 200, 15.0
 
 # The consensus is that of the users of whom it is not more likely that they stand out than not,
 # where one in ten does.
@@ -78,20 +78,21 @@ def find_flags(
     said = _said(inputs, yardstick)
     found = _standing(inputs, yardstick, said)
     draws = Draws(inputs, yardstick, said, found.statistics)
-    is_clear = _approximate_p(found) < CLEARLY
+    is_clear = found.statistic > CLEARLY
     going = answers.voted.copy()
     q_value = np.ones((2, answers.n_users))
     for number, total in enumerate(ROUNDS):
         tell(0.5 + 0.5 * number / len(ROUNDS))
-        for_each(np.flatnonzero(going).tolist(), partial(draws.draw, total), runtime.n_threads)
+        for_each(yardstick.blocks(going), partial(draws.draw, total), runtime.n_threads)
         for test, p_value in enumerate(draws.p_value):
             q_value[test] = benjamini_hochberg(runtime.everybody(p_value))[mine]
         may_be_flagged = (total >= LEAST_BEFORE_FLAG) | (total >= LEAST_IF_CLEAR) & is_clear
-        going = answers.voted & ~np.all(draws.are_enough | may_be_flagged & (q_value <= fdr), axis=0)
+        is_settled = draws.are_enough | may_be_flagged & (q_value <= fdr)
+        if total >= MANY:  # more are for those of whom no draw, or one, was further out
+            is_settled |= draws.beyond > 1
+        going = answers.voted & ~np.all(is_settled, axis=0)
     tell(1.0)
-    n_flagged, n_voted = runtime.total(
-        float((q_value[0] <= fdr).sum()), float(answers.voted.sum())
-    )
+    n_flagged, n_voted = runtime.total(float((q_value[0] <= fdr).sum()), float(answers.voted.sum()))
     needed = _votes_needed(
         answers, yardstick.expected, fdr * max(n_flagged, 1.0) / max(n_voted, 1.0)
     )
@@ -119,14 +120,12 @@ def benjamini_hochberg(p_value: Floats) -> Floats:
 class _Standing(NamedTuple):
     """How everybody stands beside what is ordinary: a number for every user."""
 
-    statistic: Floats
-    mean: Floats  # of the statistic, if the user is an ordinary one
-    variance: Floats
+    statistic: Floats  # minus the logarithm of a chance, roughly
     evidence: Floats  # that deviations are larger than ordinary, in nats
     uninformed: Floats  # by how much votes are likelier if they do not depend on the items, in nats
-    apart: Floats  # the statistic beside the consensus alone, for the effect
-    mean_apart: Floats
-    variance_apart: Floats
+    apart: Floats  # squares of deviations from the consensus in all directions, for the effect
+    mean: Floats  # of these, if there are none
+    variance: Floats
 
     @property
     def statistics(self) -> Floats:
@@ -141,39 +140,35 @@ def _said(inputs: Inputs, yardstick: Yardstick) -> Said:
     )
 
 
-def _standing(inputs: Inputs, yardstick: Yardstick, said: Said) -> _Standing:
-    answers, expected = inputs.answers, yardstick.expected
-    numbers = np.zeros((len(_Standing._fields), answers.n_users))
-    weight = answers.weight
-    numbers[4] = without_items(answers, expected.has_ties)
-    numbers[4] -= answers.sum_by_user(said.log_likelihood)
+def _standing(
+    inputs: Inputs, yardstick: Yardstick, said: Said, *, is_last: bool = True
+) -> _Standing:
+    answers = inputs.answers
+    numbers = _Standing(*np.zeros((len(_Standing._fields), answers.n_users)))
+    numbers.uninformed[:] = without_items(answers, yardstick.expected.has_ties)
+    numbers.uninformed[:] -= answers.sum_by_user(said.log_likelihood)
 
     def stand(block: Block) -> None:
+        users = block.users
         bend = block.bend(said.mm, said.mt, said.tt)
         pull = block.pull(said.by_margin, said.by_level)
-        # Of one vote of weight 2 the slope varies more than that of two votes.
-        spread = block.bend(weight * said.mm, weight * said.mt, weight * said.tt)
-        ordinary, error = yardstick.ordinary(block), yardstick.others.error(block)
-        for first, prior in ((0, ordinary), (5, error)):
-            found = surprise(prior, bend)
-            share = found.weigh @ (spread + bend @ prior @ bend)
-            numbers[first, block.users] = found.statistic(pull)
-            numbers[first + 1, block.users] = np.einsum("nii->n", share)
-            numbers[first + 2, block.users] = 2.0 * np.einsum("nij,nji->n", share, share)
-            if first == 0:
-                numbers[3, block.users] = found.evidence(pull)
+        error = yardstick.others.error(block)
+        ordinary = yardstick.around(block, error)
+        rest = Rest.of(ordinary, bend)
+        spread = block.spread(said, answers)
+        varies = None if spread is None else spread + bend @ ordinary @ bend
+        found = Surprise.of(rest, block.n_traits, varies)
+        numbers.statistic[users] = found.statistic(pull)
+        numbers.evidence[users] = found.evidence(pull)
+        if is_last:
+            whole = np.linalg.inv(bend + np.eye(block.width) / DEVIATION_VARIANCE)
+            share = whole @ ((bend if spread is None else spread) + bend @ error @ bend)
+            numbers.apart[users] = np.einsum("ni,nij,nj->n", pull, whole, pull)
+            numbers.mean[users] = np.einsum("nii->n", share)
+            numbers.variance[users] = 2.0 * np.einsum("nij,nji->n", share, share)
 
     for_each(yardstick.blocks(answers.voted), stand, inputs.runtime.n_threads)
-    return _Standing(*numbers)
-
-
-def _approximate_p(found: _Standing) -> Floats:
-    """Return p-values by gamma distributions with the first two moments; 1 for nobody's votes."""
-    mean, variance = found.mean, found.variance
-    voted = (mean > 0) & (variance > 0)  # where nothing can surprise, both round to zero
-    scale = np.divide(variance, mean, out=np.ones_like(mean), where=voted)
-    shape = np.divide(mean, scale, out=np.ones_like(mean), where=voted)
-    return np.where(voted, gamma.sf(found.statistic, shape, scale=scale), 1.0)
+    return numbers
 
 
 def _effects(found: _Standing, answers: Answers) -> list[Floats]:
@@ -183,12 +178,15 @@ def _effects(found: _Standing, answers: Answers) -> list[Floats]:
     the effect times the number of votes.
     """
     n_votes = answers.sum_by_user(answers.n_votes)
-    there = (found.mean_apart > 0) & (found.variance_apart > 0)
-    scale = np.where(there, found.variance_apart / np.where(there, 2 * found.mean_apart, 1.0), 1.0)
-    freedom = np.where(there, found.mean_apart / scale, 1.0)
+    there = (found.mean > 0) & (found.variance > 0)
+    scale = np.where(there, found.variance / np.where(there, 2 * found.mean, 1.0), 1.0)
+    freedom = np.where(there, found.mean / scale, 1.0)
     value = np.where(there, found.apart / scale, 0.0)
     low, middle, high = (
-        np.sqrt(np.maximum(scale * _noncentrality(value, freedom, 1.0 - p), 0.0) / np.maximum(n_votes, 1))
+        np.sqrt(
+            np.maximum(scale * _noncentrality(value, freedom, 1.0 - p), 0.0)
+            / np.maximum(n_votes, 1)
+        )
         for p in INTERVAL
     )
     nobody = n_votes == 0
@@ -218,7 +216,7 @@ def _yardstick(inputs: Inputs, tell: Callable[[float], None]) -> tuple[Inputs, Y
         variance = max(float(np.var(inputs.consensus.scores)), 1.0)
     tell(0.0)
     first = Yardstick.of(inputs, directions, answers.voted, variance)
-    found = _standing(inputs, first, _said(inputs, first))
+    found = _standing(inputs, first, _said(inputs, first), is_last=False)
     odds = np.maximum(found.evidence, found.uninformed)
     everybody = runtime.everybody(np.where(answers.voted, odds, np.inf))
     median = float(np.median(everybody[everybody < np.inf]))
