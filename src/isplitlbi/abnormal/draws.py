@@ -32,6 +32,7 @@ NOTHING, TINY = 1e-8, 1e-12  # what is added to a matrix that may be singular, r
 
 # Questions with more votes than this are drawn as counts, others vote by vote.
 MANY_VOTES = 8
+SMALLEST = np.float32(1e-30)  # of a number that a logarithm is taken of
 
 
 class Revote(NamedTuple):
@@ -45,7 +46,7 @@ class Revote(NamedTuple):
     n_votes: Places  # per question
     margin: Singles
     level: Singles
-    moves: Singles  # (n_sources, n_questions) of the margin, by independent normal numbers
+    moves: Singles  # (n_questions, n_sources) of the margin, by independent normal numbers
     moves_level: Singles  # (n_sources,)
     adds: Singles  # (n_questions, 3, n_traits + n_directions + 4)
     n_traits: int
@@ -91,7 +92,7 @@ class Revote(NamedTuple):
             yield [
                 cls(
                     answers.n_votes[mine], _single(expected.margin[mine]),
-                    _single(expected.level[mine]), _single((direction @ source[place, :width]).T),
+                    _single(expected.level[mine]), _single(direction @ source[place, :width]),
                     _single(source[place, block.threshold]), adds, block.n_traits, of_taste,
                     inputs.link, expected.has_ties, answers.has_sides, noisy,
                 )
@@ -105,59 +106,62 @@ class Revote(NamedTuple):
         return np.concatenate(parts, axis=1)
 
     def _draw(self, n_draws: int, rng: np.random.Generator) -> Floats:
-        moved = rng.standard_normal((n_draws, len(self.moves)), dtype=np.float32)
-        margin, by = self.margin + moved @ self.moves, moved @ self.moves_level
-        within = np.exp(self.level + by[:, None]) if self.has_ties else np.float32(0.0)
+        # Draws are columns: what belongs to one vote lies together.
+        moved = rng.standard_normal((self.moves.shape[1], n_draws), dtype=np.float32)
+        margin, by = self.margin[:, None] + self.moves @ moved, self.moves_level @ moved
+        within = np.exp(self.level[:, None] + by) if self.has_ties else np.float32(0.0)
         lower, upper = margin - within, margin + within
-        many = self.n_votes > MANY_VOTES if self.noisy is None else np.zeros_like(self.n_votes) > 0
-        single = np.repeat(np.flatnonzero(~many), self.n_votes[~many])
-        noise = self._noise((n_draws, len(single)), rng)
+        many = (self.n_votes > MANY_VOTES) & (self.noisy is None)
+        single: Places | slice = slice(None)
+        if self.n_votes.max() > 1:
+            single = np.repeat(np.flatnonzero(~many), self.n_votes[~many])
         left, tie, right = np.moveaxis(self.adds[single], 1, 0)
-        added = left.sum(axis=0) + (noise > lower[:, single]) @ (tie - left)
-        added += (noise > upper[:, single]) @ (right - tie)
+        noise = self._noise(len(left), n_draws, rng)
+        added = (tie - left).T @ (noise > lower[single]) + left.sum(axis=0)[:, None]
+        added += (right - tie).T @ (noise > upper[single])
         for question in np.flatnonzero(many):
-            to_left = np.exp(self.link.log_cdf(lower[:, question].astype(np.float64)))
-            to_right = np.exp(self.link.log_cdf(-upper[:, question].astype(np.float64)))
+            to_left = np.exp(self.link.log_cdf(lower[question].astype(np.float64)))
+            to_right = np.exp(self.link.log_cdf(-upper[question].astype(np.float64)))
             chance = np.stack([to_left, np.maximum(1.0 - to_left - to_right, 0.0), to_right], 1)
             counts = rng.multinomial(self.n_votes[question], chance / chance.sum(1)[:, None])
-            added += counts.astype(np.float32) @ self.adds[question]
-        traits, slopes = added[:, : self.n_traits], added[:, self.n_traits : -4]
-        likelihood, given = added[:, -4], added[:, -3:]
-        taste = np.einsum("ij,ij->i", slopes, slopes)
+            added += self.adds[question].T @ counts.T.astype(np.float32)
+        traits, slopes = added[: self.n_traits].T, added[self.n_traits : -4]
+        taste = np.einsum("ij,ij->j", slopes, slopes)
         distance = surprise_of(traits, taste, *self.of_taste)
         answers = of_answers(
-            given.astype(np.float64), has_ties=self.has_ties, has_sides=self.has_sides
+            added[-3:].T.astype(np.float64), has_ties=self.has_ties, has_sides=self.has_sides
         )
-        return np.stack([distance, answers - likelihood])
+        return np.stack([distance, answers - added[-4]])
 
-    def _noise(self, shape: tuple[int, int], rng: np.random.Generator) -> Singles:
-        """Draw the noise against the left item.
+    def _noise(self, n_votes: int, n_draws: int, rng: np.random.Generator) -> Singles:
+        """Draw the noise against the left item: (n_votes, n_draws).
 
         Votes of one group, such as all pairs of one ranking, share the noise of every item: each
         vote by itself is as likely as if it were alone.
         """
         if self.noisy is None:
-            return _single(self.link.quantile(rng.random(shape, dtype=np.float32)))
+            share = rng.random((n_votes, n_draws), dtype=np.float32)
+            return _single(self.link.quantile(share))
         of_left, of_right = self.noisy
-        n_noises = shape[0], 1 + int(max(of_left.max(), of_right.max()))
+        shape = 1 + int(max(of_left.max(), of_right.max())), n_draws
         if isinstance(self.link, Logistic):  # the difference of two such numbers is logistic
-            noises = rng.gumbel(size=n_noises)
-            return _single(noises[:, of_right] - noises[:, of_left])
-        noises = rng.standard_normal(n_noises)
-        return _single(
-            self.link.quantile(ndtr((noises[:, of_right] - noises[:, of_left]) * 0.5**0.5))
-        )
+            noises = np.log(rng.standard_exponential(shape, dtype=np.float32) + SMALLEST)
+            return np.asarray(noises[of_left] - noises[of_right])
+        noises = rng.standard_normal(shape, dtype=np.float32)
+        return _single(self.link.quantile(ndtr((noises[of_right] - noises[of_left]) * 0.5**0.5)))
 
 
 def _noises(answers: Answers, mine: slice) -> tuple[Places, Places] | None:
     """Number the pairs of group and item of a user, and return both of every vote."""
     if answers.group is None:
         return None
-    n_votes, group = answers.n_votes[mine], answers.group[mine].astype(np.int64)
-    both = np.concatenate([answers.left[mine], answers.right[mine]]).astype(np.int64)
-    _, known = np.unique(np.tile(group, 2) * (both.max(initial=0) + 1) + both, return_inverse=True)
-    left, right = np.split(known, 2)
-    return np.repeat(left, n_votes), np.repeat(right, n_votes)
+    n_votes = answers.n_votes[mine]
+    first = int(answers.n_votes[: mine.start].sum())
+    group = answers.group[first : first + int(n_votes.sum())].astype(np.int64)
+    both = np.concatenate([answers.left[mine].repeat(n_votes), answers.right[mine].repeat(n_votes)])
+    keys = np.tile(group, 2) * (int(both.max(initial=0)) + 1) + both
+    left, right = np.split(np.unique(keys, return_inverse=True)[1], 2)
+    return left, right
 
 
 def _root(matrices: Floats) -> Floats:

@@ -78,7 +78,7 @@ def find_flags(
     said = _said(inputs, yardstick)
     found = _standing(inputs, yardstick, said)
     draws = Draws(inputs, yardstick, said, found.statistics)
-    is_clear = found.statistic > CLEARLY
+    is_clear = found.statistics > CLEARLY
     going = answers.voted.copy()
     q_value = np.ones((2, answers.n_users))
     for number, total in enumerate(ROUNDS):
@@ -162,7 +162,8 @@ def _standing(
         numbers.evidence[users] = found.evidence(pull)
         if is_last:
             whole = np.linalg.inv(bend + np.eye(block.width) / DEVIATION_VARIANCE)
-            share = whole @ ((bend if spread is None else spread) + bend @ error @ bend)
+            moved = whole @ bend
+            share = (moved if spread is None else whole @ spread) + moved @ (error @ bend)
             numbers.apart[users] = np.einsum("ni,nij,nj->n", pull, whole, pull)
             numbers.mean[users] = np.einsum("nii->n", share)
             numbers.variance[users] = 2.0 * np.einsum("nij,nji->n", share, share)
