@@ -29,6 +29,7 @@ from isplitlbi.abnormal.ordinary import DEVIATION_VARIANCE, Rest, Surprise, Yard
 from isplitlbi.abnormal.quality import without_items
 from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.model.parameters import Consensus
+from isplitlbi.runtime.base import Runtime
 from isplitlbi.solvers.common import fit_common
 from isplitlbi.typing import Floats, Mask, Places
 
@@ -37,8 +38,8 @@ __all__ = ["Flags", "find_flags"]
 # A flag needs many draws, since every look is another chance; fewer where the statistic leaves no
 # doubt. The last rounds are for the few who need them: with many users, a p-value must
 # be small to be told from chance.
-ROUNDS = (40, 200, 1_000, 10_000, 50_000, 400_000)
-MANY = 10_000
+ROUNDS = (40, 200, 1_000, 3_000, 10_000, 50_000, 400_000)
+MANY, HOPELESS = 10_000, 3.0
 LEAST_BEFORE_FLAG, LEAST_IF_CLEAR, CLEARLY = 1_000, 200, 15.0
 
 # The consensus is that of the users of whom it is not more likely that they stand out than not,
@@ -60,6 +61,7 @@ class Flags(NamedTuple):
     effect: Floats  # how far from the consensus, in standard deviations of a vote
     effect_low: Floats
     effect_high: Floats
+    uninformed: Floats  # by how much votes are likelier if they do not depend on the items, in nats
     votes_needed: Places  # 0 where there are enough votes to be flagged at all
 
 
@@ -90,6 +92,8 @@ def find_flags(
         is_settled = draws.are_enough | may_be_flagged & (q_value <= fdr)
         if total >= MANY:  # more are for those of whom no draw, or one, was further out
             is_settled |= draws.beyond > 1
+        elif total >= LEAST_BEFORE_FLAG:
+            is_settled |= draws.p_value > HOPELESS * _largest_cut(draws.p_value, runtime, fdr)
         going = answers.voted & ~np.all(is_settled, axis=0)
     tell(1.0)
     n_flagged, n_voted = runtime.total(float((q_value[0] <= fdr).sum()), float(answers.voted.sum()))
@@ -100,8 +104,16 @@ def find_flags(
     q_value[:, needed > 0] = np.maximum(q_value[:, needed > 0], np.nextafter(fdr, 1.0))
     return Flags(
         yardstick, inputs.consensus, draws.p_value[0], q_value[0], draws.p_value[1], q_value[1],
-        *_effects(found, answers), needed,
+        *_effects(found, answers), found.uninformed, needed,
     )  # fmt: skip
+
+
+def _largest_cut(p_value: Floats, runtime: Runtime, fdr: float) -> Floats:
+    """Return, for both tests, which p-value could be flagged if all small ones were: (2, 1)."""
+    small, n_users = runtime.total(
+        np.sum(p_value <= fdr, axis=1).astype(np.float64), float(np.sum(~np.isnan(p_value[0])))
+    )
+    return np.asarray(fdr * np.maximum(small, 1.0) / max(n_users, 1.0))[:, None]
 
 
 def benjamini_hochberg(p_value: Floats) -> Floats:
