@@ -116,7 +116,7 @@ COMMON_TO_ALL = ("fdr", "consensus")
 OF_TESTS = ("yardstick", "uninformed")  # what only explanations need
 
 # In nats: votes that are so much likelier by the consensus do depend on the items.
-FAR_FROM_UNINFORMED = -5.0
+FAR_FROM_UNINFORMED = -2.0
 
 
 def check_fdr(fdr: float) -> None:

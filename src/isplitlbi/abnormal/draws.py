@@ -28,6 +28,7 @@ Singles = NDArray[np.float32]
 ENOUGH_BEYOND = 10
 MOST_NUMBERS = 2**22  # random numbers at a time
 SAME = 1e-4  # statistics that differ by less, relative to their size, are taken for equal
+MOST_KEPT = 1 << 14  # questions whose draws are kept ready
 NOTHING, TINY = 1e-8, 1e-12  # what is added to a matrix that may be singular, relative and at all
 
 # Questions with more votes than this are drawn as counts, others vote by vote.
@@ -70,7 +71,7 @@ class Revote(NamedTuple):
         ordinary = [yardstick.around(block, error) for yardstick in yardsticks]
         varies = None if spread is None else spread + bend @ ordinary[0] @ bend
         found = Surprise.of(Rest.of(ordinary[0], bend), block.n_traits, varies)
-        sources = [_root(each) for each in ordinary]
+        roots, sources = found.roots(), [_root(each) for each in ordinary]
         ends = np.searchsorted(block.row, np.arange(len(block.users) + 1))
         for place, user in enumerate(block.users.tolist()):
             mine, here = answers.of_user(user), slice(*ends[place : place + 2])
@@ -81,7 +82,7 @@ class Revote(NamedTuple):
             direction, rows = np.zeros((n_questions, width)), np.arange(n_questions)
             for column, amount in zip(block.columns, block.amounts, strict=True):
                 direction[rows, column[here]] += amount[here]
-            root, by = found.rows[place, :width, :width].T, answers.weight[mine, None]
+            root, by = roots[place, :width, :width].T, answers.weight[mine, None]
             slopes = (by * expected.by_margin[mine])[:, :, None] * (direction @ root)[:, None]
             slopes += (by * expected.by_level[mine])[:, :, None] * root[block.threshold]
             chance = np.log(np.maximum(expected.probability[mine], LEAST))
@@ -185,6 +186,8 @@ class Draws:
         self.inputs, self.said = inputs, said
         self.yardsticks = list({id(y): y for y in (yardstick, yardstick.of_the_attentive)}.values())
         self.statistics = statistics
+        self.is_settled = np.zeros((2, n_users), dtype=np.bool_)  # who is not to be drawn for
+        self.kept: dict[int, list[Revote]] = {}  # for the next round, as far as there is room
         self.p_value = np.where(inputs.answers.voted, 1.0, np.full((2, n_users), np.nan))
         self.beyond, self.drawn = np.zeros((2, 2, n_users), dtype=np.int64)
         numbers = np.random.default_rng(inputs.seed).random((3, inputs.runtime.n_users))
@@ -197,15 +200,19 @@ class Draws:
 
     def draw(self, total: int, block: Block) -> None:
         """Draw up to that many times, or until enough draws were further out than the votes."""
-        revotes = Revote.of(self.inputs, self.yardsticks, self.said, block)
-        for user, mine in zip(block.users.tolist(), revotes, strict=True):
-            going = [test for test in range(2) if not self.are_enough[test, user]]
-            tests = [going] if len(mine) == 1 else [[test] for test in going]
-            for some in tests:
+        users = block.users.tolist()
+        known = [self.kept[user] for user in users if user in self.kept]
+        if len(known) < len(users):
+            known = Revote.of(self.inputs, self.yardsticks, self.said, block)
+        for user, mine in zip(users, known, strict=True):
+            going = np.flatnonzero(~self.is_settled[:, user]).tolist()
+            for some in [going] if len(mine) == 1 else [[test] for test in going]:
                 self._draw(total, user, mine[some[0] if len(mine) > 1 else 0], some)
+            if not self.are_enough[:, user].all() and len(self.kept) < MOST_KEPT // len(mine[0].adds):
+                self.kept[user] = mine
 
     def _draw(self, total: int, user: int, revote: Revote, tests: list[int]) -> None:
-        before = int(self.drawn[tests, user].max())
+        before = int(self.drawn[tests, user].min())
         # Every round has numbers of its own, so that it does not matter who was drawn for before.
         rng = np.random.default_rng(
             [self.inputs.seed, self.inputs.runtime.first + user, total, tests[0]]
@@ -213,7 +220,8 @@ class Draws:
         drawn = revote.draw(total - before, rng)
         by_chance = rng.random(drawn.shape[1]) < self.fate[user]
         for test in tests:
-            self._count(test, user, total, drawn[test], by_chance)
+            last = int(self.drawn[test, user]) - before  # another test may have come further
+            self._count(test, user, total, drawn[test, last:], by_chance[last:])
 
     def _count(self, test: int, user: int, total: int, values: Floats, by_chance: Mask) -> None:
         statistic = float(self.statistics[test, user])

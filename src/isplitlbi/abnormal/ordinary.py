@@ -93,8 +93,9 @@ class Surprise(NamedTuple):
     to be lost among all the others.
     """
 
-    rows: Floats  # (n, width, width): what slopes are multiplied by, for traits and then for taste
+    rows: Floats  # (n, width, width): what slopes are multiplied by
     known: Floats  # (n, n_traits) how surely each trait is known beside what is ordinary
+    weigh: Floats  # (n, n_items, n_items): the statistic of taste weighs what is left by it
     cost: Floats  # (n,) what a larger variance of taste costs, in nats
     mean: Floats  # (n,) of the statistic of taste, if a user is ordinary
     freedom: Floats  # (n,) and as how many squares it varies
@@ -107,28 +108,35 @@ class Surprise(NamedTuple):
         """
         own = rest.known[:, n_traits:, n_traits:]
         one = np.eye(own.shape[-1])
-        root = np.linalg.cholesky(0.5 * (own + np.swapaxes(own, 1, 2)) + one / DEVIATION_VARIANCE)
-        back = np.linalg.inv(root)
-        cost = np.sum(np.log(np.einsum("nii->ni", root)), axis=1)
-        cost += 0.5 * len(one) * np.log(DEVIATION_VARIANCE)
-        rows = np.concatenate([rest.rows[:, :n_traits], back @ rest.rows[:, n_traits:]], axis=1)
+        both = 0.5 * (own + np.swapaxes(own, 1, 2)) + one / DEVIATION_VARIANCE
+        weigh = np.linalg.inv(both)
+        cost = 0.5 * (np.linalg.slogdet(both)[1] + len(one) * np.log(DEVIATION_VARIANCE))
         if varies is None:
-            known = np.einsum("nii->ni", rest.known)[:, :n_traits]
-            share = one - back @ np.swapaxes(back, 1, 2) / DEVIATION_VARIANCE
+            known, share = np.einsum("nii->ni", rest.known)[:, :n_traits], one - weigh / DEVIATION_VARIANCE
         else:
-            whole = rows @ varies @ np.swapaxes(rows, 1, 2)
-            known, share = np.einsum("nii->ni", whole)[:, :n_traits], whole[:, n_traits:, n_traits:]
+            whole = rest.rows @ varies @ np.swapaxes(rest.rows, 1, 2)
+            known = np.einsum("nii->ni", whole)[:, :n_traits]
+            share = weigh @ whole[:, n_traits:, n_traits:]
         mean = np.einsum("nii->n", share)
-        freedom = mean**2 / np.maximum(np.einsum("nij,nij->n", share, share), TINY)
-        scale = np.where(known > TINY, 1.0 / np.sqrt(np.maximum(known, TINY)), 0.0)
-        rows[:, :n_traits] *= scale[:, :, None]
-        return cls(rows, known, cost, mean, freedom)
+        freedom = mean**2 / np.maximum(np.einsum("nij,nji->n", share, share), TINY)
+        return cls(rest.rows, known, weigh, cost, mean, freedom)
+
+    @property
+    def _scale(self) -> Floats:
+        """What makes the numbers of traits standard normal, by an ordinary user."""
+        return np.where(self.known > TINY, 1.0 / np.sqrt(np.maximum(self.known, TINY)), 0.0)
 
     def _split(self, pull: Floats) -> tuple[Floats, Floats]:
         """Return the numbers of traits, and the statistic of taste."""
-        found = np.einsum("nij,nj->ni", self.rows, pull)
+        left, n_traits = np.einsum("nij,nj->ni", self.rows, pull), self.known.shape[1]
+        own = left[:, n_traits:]
+        return left[:, :n_traits] * self._scale, np.einsum("ni,nij,nj->n", own, self.weigh, own)
+
+    def roots(self) -> Floats:
+        """Return rows of which the first give the numbers of traits, the others squares of taste."""
         n_traits = self.known.shape[1]
-        return found[:, :n_traits], np.sum(found[:, n_traits:] ** 2, axis=1)
+        roots = np.swapaxes(np.linalg.cholesky(self.weigh), 1, 2) @ self.rows[:, n_traits:]
+        return np.concatenate([self.rows[:, :n_traits] * self._scale[:, :, None], roots], axis=1)
 
     def statistic(self, pull: Floats) -> Floats:
         """Return how surprising the most surprising of them is: minus the logarithm of a chance."""
@@ -166,8 +174,13 @@ class Others(NamedTuple):
 
     @classmethod
     def of(cls, inputs: Inputs, said: Said, inside: Mask, variance: float) -> Others:
-        """Invert the information of all votes that make the consensus."""
+        """Invert the information of all votes that make the consensus.
+
+        ``variance`` is that of the prior of its scores; with none, they are known exactly.
+        """
         answers, n_items = inputs.answers, inputs.votes.n_items
+        if not variance:
+            return cls(np.zeros(n_items + 1), inside, said.mm, {})
         counts = inside[answers.user]
         left, right, mm = answers.left[counts], answers.right[counts], said.mm[counts]
         own = np.bincount(left, mm, n_items) + np.bincount(right, mm, n_items)
@@ -232,12 +245,14 @@ class Yardstick:
         """Leave everybody out of the consensus in turn, and find out what is ordinary.
 
         ``inside`` are the users who make the consensus, ``variance`` is that of the prior of its
-        scores. The variances of an earlier consensus are a start.
+        scores. A first yardstick takes the consensus as it is; its variances are a start for the
+        next.
         """
         answers, n_threads = inputs.answers, inputs.runtime.n_threads
         whole = inputs.expectation()
         said = Said.of(inputs.link, whole.margin, whole.level, answers.weighted, whole.has_ties)
-        others = Others.of(inputs, said, inside, variance)
+        is_first = variances is None
+        others = Others.of(inputs, said, inside, 0.0 if is_first else variance)
         moved = np.zeros(len(directions.item))
 
         def leave_out(block: Block) -> None:
@@ -247,11 +262,12 @@ class Yardstick:
             there = (block.slot >= 0) & inside[block.users][:, None]
             moved[block.slot[there]] = step[there]
 
-        for_each(directions.blocks(answers.voted, whole.apart), leave_out, n_threads)
+        if not is_first:
+            for_each(directions.blocks(answers.voted, whole.apart), leave_out, n_threads)
         first = directions.first[answers.user] - directions.n_traits
         shift = moved[first + directions.left] - moved[first + directions.right]
         expected = Expectation.of(answers, inputs.consensus, inputs.link, by_scores=shift)
-        n_rounds = N_ROUNDS if variances is None else N_ROUNDS_AGAIN
+        n_rounds = N_ROUNDS if is_first else N_ROUNDS_AGAIN
         if variances is None:
             variances = np.full(directions.n_traits + 1, FIRST_VARIANCE)
             variances[directions.threshold] *= float(whole.has_ties)

@@ -25,7 +25,7 @@ from scipy.special import chndtrinc, ndtri
 from isplitlbi.abnormal.directions import Block, Directions, Said
 from isplitlbi.abnormal.draws import Draws
 from isplitlbi.abnormal.expectation import Answers, Expectation, Inputs
-from isplitlbi.abnormal.ordinary import DEVIATION_VARIANCE, Rest, Surprise, Yardstick, for_each
+from isplitlbi.abnormal.ordinary import DEVIATION_VARIANCE, TINY, Rest, Surprise, Yardstick, for_each
 from isplitlbi.abnormal.quality import without_items
 from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.model.parameters import Consensus
@@ -39,7 +39,7 @@ __all__ = ["Flags", "find_flags"]
 # doubt. The last rounds are for the few who need them: with many users, a p-value must
 # be small to be told from chance.
 ROUNDS = (40, 200, 1_000, 3_000, 10_000, 50_000, 400_000)
-MANY, HOPELESS = 10_000, 3.0
+MANY, HOPELESS = 10_000, 2.0  # the second in standard deviations
 LEAST_BEFORE_FLAG, LEAST_IF_CLEAR, CLEARLY = 1_000, 200, 15.0
 
 # The consensus is that of the users of whom it is not more likely that they stand out than not,
@@ -93,8 +93,10 @@ def find_flags(
         if total >= MANY:  # more are for those of whom no draw, or one, was further out
             is_settled |= draws.beyond > 1
         elif total >= LEAST_BEFORE_FLAG:
-            is_settled |= draws.p_value > HOPELESS * _largest_cut(draws.p_value, runtime, fdr)
-        going = answers.voted & ~np.all(is_settled, axis=0)
+            fewest = draws.beyond - HOPELESS * np.sqrt(draws.beyond)
+            is_settled |= fewest / total > _cut(draws.p_value, q_value, runtime, fdr)
+        draws.is_settled = is_settled | draws.are_enough
+        going = answers.voted & ~np.all(draws.is_settled, axis=0)
     tell(1.0)
     n_flagged, n_voted = runtime.total(float((q_value[0] <= fdr).sum()), float(answers.voted.sum()))
     needed = _votes_needed(
@@ -108,12 +110,12 @@ def find_flags(
     )  # fmt: skip
 
 
-def _largest_cut(p_value: Floats, runtime: Runtime, fdr: float) -> Floats:
-    """Return, for both tests, which p-value could be flagged if all small ones were: (2, 1)."""
-    small, n_users = runtime.total(
-        np.sum(p_value <= fdr, axis=1).astype(np.float64), float(np.sum(~np.isnan(p_value[0])))
+def _cut(p_value: Floats, q_value: Floats, runtime: Runtime, fdr: float) -> Floats:
+    """Return the largest p-values that are flagged so far, or would be if alone: (2, 1)."""
+    flagged, n_users = runtime.total(
+        np.sum(q_value <= fdr, axis=1).astype(np.float64), float(np.sum(~np.isnan(p_value[0])))
     )
-    return np.asarray(fdr * np.maximum(small, 1.0) / max(n_users, 1.0))[:, None]
+    return np.asarray(fdr * np.maximum(flagged, 1.0) / max(n_users, 1.0))[:, None]
 
 
 def benjamini_hochberg(p_value: Floats) -> Floats:
@@ -174,11 +176,14 @@ def _standing(
         numbers.evidence[users] = found.evidence(pull)
         if is_last:
             whole = np.linalg.inv(bend + np.eye(block.width) / DEVIATION_VARIANCE)
-            moved = whole @ bend
-            share = (moved if spread is None else whole @ spread) + moved @ (error @ bend)
+            share = whole @ (bend if spread is None else spread)
+            mean = np.einsum("nii->n", share)
+            # Errors of the consensus move these numbers as noise of votes does.
+            moved = np.einsum("nij,nji->n", bend @ whole @ bend, error)
+            more = 1.0 + moved / np.maximum(mean, TINY)
             numbers.apart[users] = np.einsum("ni,nij,nj->n", pull, whole, pull)
-            numbers.mean[users] = np.einsum("nii->n", share)
-            numbers.variance[users] = 2.0 * np.einsum("nij,nji->n", share, share)
+            numbers.mean[users] = mean * more
+            numbers.variance[users] = 2.0 * more**2 * np.einsum("nij,nji->n", share, share)
 
     for_each(yardstick.blocks(answers.voted), stand, inputs.runtime.n_threads)
     return numbers
