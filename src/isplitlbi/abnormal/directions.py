@@ -25,7 +25,7 @@ __all__ = ["SLOPE", "Block", "Directions", "Said"]
 
 SLOPE = 0  # the first column of every user
 # Users are looked at together with those who have up to so many times as many directions.
-ALIKE, FEW = 1.3, 4
+ALIKE, FEW = 1.4, 16
 NUMBERS_AT_ONCE = 1 << 18  # of one matrix of every user of a block
 
 

@@ -15,7 +15,7 @@ from scipy.special import ndtr
 
 from isplitlbi.abnormal.directions import Block, Said
 from isplitlbi.abnormal.expectation import LEAST, Answers, Inputs
-from isplitlbi.abnormal.ordinary import Rest, Surprise, Yardstick, surprise_of
+from isplitlbi.abnormal.ordinary import Yardstick, surprise_of
 from isplitlbi.abnormal.quality import of_answers
 from isplitlbi.model.links import Link, Logistic
 from isplitlbi.typing import Floats, Mask, Places
@@ -66,11 +66,9 @@ class Revote(NamedTuple):
         By the first yardstick the statistic is told; by each of them users are drawn.
         """
         answers, expected = inputs.answers, yardsticks[0].expected
-        bend, spread = block.bend(said.mm, said.mt, said.tt), block.spread(said, answers)
+        found = yardsticks[0].surprise(block, said, answers)
         error = yardsticks[0].others.error(block)
         ordinary = [yardstick.around(block, error) for yardstick in yardsticks]
-        varies = None if spread is None else spread + bend @ ordinary[0] @ bend
-        found = Surprise.of(Rest.of(ordinary[0], bend), block.n_traits, varies)
         roots, sources = found.roots(), [_root(each) for each in ordinary]
         ends = np.searchsorted(block.row, np.arange(len(block.users) + 1))
         for place, user in enumerate(block.users.tolist()):
@@ -208,7 +206,9 @@ class Draws:
             going = np.flatnonzero(~self.is_settled[:, user]).tolist()
             for some in [going] if len(mine) == 1 else [[test] for test in going]:
                 self._draw(total, user, mine[some[0] if len(mine) > 1 else 0], some)
-            if not self.are_enough[:, user].all() and len(self.kept) < MOST_KEPT // len(mine[0].adds):
+            if not self.are_enough[:, user].all() and len(self.kept) < MOST_KEPT // len(
+                mine[0].adds
+            ):
                 self.kept[user] = mine
 
     def _draw(self, total: int, user: int, revote: Revote, tests: list[int]) -> None:

@@ -16,7 +16,10 @@ from isplitlbi.abnormal.expectation import Answers, Expectation, Inputs
 from isplitlbi.abnormal.kinds import (
     DIFFERENT,
     KINDS,
+    LEANING,
+    ONE_ANSWER,
     ORDINARY,
+    OTHER_THRESHOLD,
     OWN_SCORES,
     UNCLEAR,
     UNRELIABLE,
@@ -104,11 +107,12 @@ def explain(
         else ""
         for user, kind in enumerate(kinds)
     ]
-    numbers = explain_by(inputs, yardstick, IN_NUMBERS, asked)
+    named = np.array([bool(kind) for kind in kinds])
+    numbers = explain_by(inputs, yardstick, IN_NUMBERS, named, evidences.found[ORDINARY])
     by_items = np.where(is_listed, -np.inf, evidences.best_by_items)
     common = answers.log_likelihood(expected.log_probability)
     return Explained(
-        lists, kinds, sentences, *_in_numbers(inputs, numbers, asked), np.maximum(common, by_items)
+        lists, kinds, sentences, *_in_numbers(inputs, numbers, named), np.maximum(common, by_items)
     )
 
 
@@ -124,17 +128,20 @@ class _Evidences(NamedTuple):
     def of(cls, inputs: Inputs, yardstick: Yardstick, asked: Mask) -> _Evidences:
         answers = inputs.answers
         has_ties, has_sides = yardstick.expected.has_ties, answers.has_sides
-        ways = [each for each in (*EXPLANATIONS, ORDINARY) if isinstance(each, Way)]
-        found = {
-            way: explain_by(inputs, yardstick, way, asked)
-            for way in ways
-            if (has_ties or way._replace(of_level=0.0) != ORDINARY or way == ORDINARY)
-            and (has_sides or not way.of_side)
-        }
+        given = answers.by_user(answers.weighted)
+        # Ties alone can be explained by nearly everything; then nothing else is asked about.
+        varied = asked & (given[:, 1] < ONE_ANSWER * given.sum(axis=1))
+        ordinary = explain_by(inputs, yardstick, ORDINARY, asked)
+        found = {ORDINARY: ordinary}
+        for way in (each for each in EXPLANATIONS if isinstance(each, Way)):
+            if (has_ties or way != OTHER_THRESHOLD) and (has_sides or way != LEANING):
+                start = ordinary if way.slope == ORDINARY.slope else None
+                of_whom = asked if way == OTHER_THRESHOLD else varied
+                found[way] = explain_by(inputs, yardstick, way, of_whom, start)
         values: dict[Explanation, Floats] = {way: each.evidence for way, each in found.items()}
         answered = without_items(answers, has_ties)
         values[Beyond.ANSWERS] = np.where(asked, answered, -np.inf)
-        one_item, item, raised = explain_by_one_item(inputs, yardstick, asked)
+        one_item, item, raised = explain_by_one_item(inputs, yardstick, varied)
         values[Beyond.ONE_ITEM] = one_item
         if (sequence := explain_by_order(inputs, asked)) is not None:
             values[Beyond.PATTERN], values[Beyond.TIRING] = sequence

@@ -25,8 +25,12 @@ from isplitlbi.typing import Floats, Mask
 __all__ = [
     "DIFFERENT",
     "KINDS",
+    "LEANING",
     "LISTS",
+    "ONE_ANSWER",
     "ORDINARY",
+    "OTHER_THRESHOLD",
+    "OWN_SCORES",
     "UNCLEAR",
     "UNRELIABLE",
     "UNTRUSTWORTHY",

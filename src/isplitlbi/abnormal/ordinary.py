@@ -10,14 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple, TypeVar
 
 import numpy as np
 from scipy.special import log_ndtr
 
 from isplitlbi.abnormal.directions import SLOPE, Block, Directions, Said
-from isplitlbi.abnormal.expectation import Expectation, Inputs
+from isplitlbi.abnormal.expectation import Answers, Expectation, Inputs
 from isplitlbi.abnormal.quality import without_items
 from isplitlbi.typing import Floats, Mask, Places
 
@@ -33,7 +33,7 @@ MOST_OF_SLOPE, MOST_OF_TRAITS = 0.0625, 0.25
 
 # Errors of the consensus depend on each other; beyond so many items they are taken as independent.
 MOST_ITEMS = 2_000
-MOST_KEPT = 64  # blocks of users
+MOST_KEPT = 32  # blocks of users
 
 N_ROUNDS, N_ROUNDS_AGAIN = 7, 3
 FIRST_VARIANCE, SMALLEST, LARGEST = 0.05, 1e-5, 4.0
@@ -112,7 +112,10 @@ class Surprise(NamedTuple):
         weigh = np.linalg.inv(both)
         cost = 0.5 * (np.linalg.slogdet(both)[1] + len(one) * np.log(DEVIATION_VARIANCE))
         if varies is None:
-            known, share = np.einsum("nii->ni", rest.known)[:, :n_traits], one - weigh / DEVIATION_VARIANCE
+            known, share = (
+                np.einsum("nii->ni", rest.known)[:, :n_traits],
+                one - weigh / DEVIATION_VARIANCE,
+            )
         else:
             whole = rest.rows @ varies @ np.swapaxes(rest.rows, 1, 2)
             known = np.einsum("nii->ni", whole)[:, :n_traits]
@@ -236,6 +239,7 @@ class Yardstick:
     expected: Expectation
     others: Others
     variances: Floats
+    kept: dict[bytes, Surprise] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -281,7 +285,7 @@ class Yardstick:
             beside=sum((mean * column for mean, column in of_others), start=0.0),
             by_level=means[directions.threshold],
         )  # fmt: skip
-        return replace(found, expected=expected)
+        return replace(found, expected=expected, kept={})
 
     def _sharpened(self, inputs: Inputs, inside: Mask) -> float:
         """Return by how much more sharply each tells items apart than all together seem to.
@@ -320,7 +324,11 @@ class Yardstick:
         most = np.full(len(self.variances), np.inf)
         most[SLOPE], most[1 : self.directions.n_traits] = MOST_OF_SLOPE, MOST_OF_TRAITS
         variances = np.minimum(self.variances, most)
-        return self if np.all(variances == self.variances) else replace(self, variances=variances)
+        return (
+            self
+            if np.all(variances == self.variances)
+            else replace(self, variances=variances, kept={})
+        )
 
     def ordinary(self, block: Block) -> Floats:
         """Return the covariances of ordinary users' deviations, errors of the consensus included."""
@@ -332,6 +340,19 @@ class Yardstick:
         there[:, : block.n_traits] = True
         component = np.minimum(np.arange(block.width), block.n_traits)
         return diagonals(self.variances[component] * there) + error
+
+    def surprise(self, block: Block, said: Said, answers: Answers) -> Surprise:
+        """Return what is more than ordinary of these users; found once, as far as there is room."""
+        key = block.users.tobytes()
+        if key in self.kept:
+            return self.kept[key]
+        bend, ordinary = block.bend(said.mm, said.mt, said.tt), self.ordinary(block)
+        spread = block.spread(said, answers)
+        varies = None if spread is None else spread + bend @ ordinary @ bend
+        found = Surprise.of(Rest.of(ordinary, bend), block.n_traits, varies)
+        if len(self.kept) < MOST_KEPT:
+            self.kept[key] = found
+        return found
 
     def blocks(self, users: Mask | Places) -> list[Block]:
         """Return users in blocks."""

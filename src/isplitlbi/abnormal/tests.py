@@ -25,7 +25,7 @@ from scipy.special import chndtrinc, ndtri
 from isplitlbi.abnormal.directions import Block, Directions, Said
 from isplitlbi.abnormal.draws import Draws
 from isplitlbi.abnormal.expectation import Answers, Expectation, Inputs
-from isplitlbi.abnormal.ordinary import DEVIATION_VARIANCE, TINY, Rest, Surprise, Yardstick, for_each
+from isplitlbi.abnormal.ordinary import DEVIATION_VARIANCE, TINY, Yardstick, for_each
 from isplitlbi.abnormal.quality import without_items
 from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.model.parameters import Consensus
@@ -166,12 +166,7 @@ def _standing(
         users = block.users
         bend = block.bend(said.mm, said.mt, said.tt)
         pull = block.pull(said.by_margin, said.by_level)
-        error = yardstick.others.error(block)
-        ordinary = yardstick.around(block, error)
-        rest = Rest.of(ordinary, bend)
-        spread = block.spread(said, answers)
-        varies = None if spread is None else spread + bend @ ordinary @ bend
-        found = Surprise.of(rest, block.n_traits, varies)
+        found, spread = yardstick.surprise(block, said, answers), block.spread(said, answers)
         numbers.statistic[users] = found.statistic(pull)
         numbers.evidence[users] = found.evidence(pull)
         if is_last:
@@ -179,7 +174,7 @@ def _standing(
             share = whole @ (bend if spread is None else spread)
             mean = np.einsum("nii->n", share)
             # Errors of the consensus move these numbers as noise of votes does.
-            moved = np.einsum("nij,nji->n", bend @ whole @ bend, error)
+            moved = np.einsum("nij,nji->n", bend @ whole @ bend, yardstick.others.error(block))
             more = 1.0 + moved / np.maximum(mean, TINY)
             numbers.apart[users] = np.einsum("ni,nij,nj->n", pull, whole, pull)
             numbers.mean[users] = mean * more
