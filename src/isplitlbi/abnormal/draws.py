@@ -1,13 +1,13 @@
 """An ordinary user in the place of another: votes drawn on the same questions, and what they show.
 
-Two statistics are drawn together: how far the votes are from the consensus in all directions, beside
-what is ordinary; and how little the votes tell about the items.
+Two statistics are drawn together: how far the votes are from the consensus in all directions,
+beside what is ordinary; and how little the votes tell about the items.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,8 +15,9 @@ from scipy.special import ndtr
 
 from isplitlbi.abnormal.directions import Block, Said
 from isplitlbi.abnormal.expectation import LEAST, Answers, Inputs
-from isplitlbi.abnormal.ordinary import Yardstick, surprise_of
+from isplitlbi.abnormal.ordinary import Yardstick
 from isplitlbi.abnormal.quality import of_answers
+from isplitlbi.abnormal.surprise import surprise_of
 from isplitlbi.model.links import Link, Logistic
 from isplitlbi.typing import Floats, Mask, Places
 
@@ -139,7 +140,7 @@ class Revote(NamedTuple):
         vote by itself is as likely as if it were alone.
         """
         if self.noisy is None:
-            share = rng.random((n_votes, n_draws), dtype=np.float32)
+            share: Any = rng.random((n_votes, n_draws), dtype=np.float32)
             return _single(self.link.quantile(share))
         of_left, of_right = self.noisy
         shape = 1 + int(max(of_left.max(), of_right.max())), n_draws
@@ -151,7 +152,7 @@ class Revote(NamedTuple):
 
 
 def _noises(answers: Answers, mine: slice) -> tuple[Places, Places] | None:
-    """Number the pairs of group and item of a user, and return both of every vote."""
+    """Return which pairs of group and item every vote of a user is about, by number."""
     if answers.group is None:
         return None
     n_votes = answers.n_votes[mine]
@@ -199,8 +200,8 @@ class Draws:
     def draw(self, total: int, block: Block) -> None:
         """Draw up to that many times, or until enough draws were further out than the votes."""
         users = block.users.tolist()
-        known = [self.kept[user] for user in users if user in self.kept]
-        if len(known) < len(users):
+        known: Iterable[list[Revote]] = [self.kept[user] for user in users if user in self.kept]
+        if not all(user in self.kept for user in users):
             known = Revote.of(self.inputs, self.yardsticks, self.said, block)
         for user, mine in zip(users, known, strict=True):
             going = np.flatnonzero(~self.is_settled[:, user]).tolist()

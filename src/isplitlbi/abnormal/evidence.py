@@ -11,9 +11,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from isplitlbi.abnormal.directions import SLOPE, Block, Said
+from isplitlbi.abnormal.directions import SLOPE, Block, Said, for_each
 from isplitlbi.abnormal.expectation import Inputs
-from isplitlbi.abnormal.ordinary import Yardstick, diagonals, for_each, posterior
+from isplitlbi.abnormal.ordinary import Yardstick, diagonals
+from isplitlbi.abnormal.surprise import Rest
 from isplitlbi.typing import Floats, Mask, Places
 
 __all__ = ["Found", "Way", "explain_by", "explain_by_one_item"]
@@ -52,7 +53,8 @@ class Found(NamedTuple):
     @classmethod
     def nobody(cls, n_users: int, n_slots: int) -> Found:
         """Start with nothing found."""
-        return cls(np.full(n_users, -np.inf), *np.zeros((4, n_users)), np.zeros(n_slots))
+        slope, side, level, likelihood = np.zeros((4, n_users))
+        return cls(np.full(n_users, -np.inf), slope, side, level, likelihood, np.zeros(n_slots))
 
 
 def explain_by(
@@ -116,7 +118,7 @@ def _climb(
     def look(at: Floats) -> tuple[Floats, Floats, Floats]:
         by_margin, by_level = block.push(at)
         said = Said.of(inputs.link, margin + by_margin, level + by_level, counts, expected.has_ties)
-        likelihood = np.bincount(block.row, said.log_likelihood, n_users)
+        likelihood = np.bincount(block.row, said.log_likelihood, n_users).astype(np.float64)
         return (
             likelihood, local.pull(said.by_margin, said.by_level),
             local.bend(said.mm, said.mt, said.tt),
@@ -168,11 +170,10 @@ def explain_by_one_item(
         prior = yardstick.ordinary(block)
         nothing = np.zeros((len(block.users), block.width))
         climbed = _climb(inputs, yardstick, block, Way(), prior, nothing)
-        # What is left of slopes and bends once ordinary deviations took their share.
-        bend, after = climbed.bend, posterior(prior, climbed.bend)
-        whole = climbed.pull + np.einsum("nij,nj->ni", bend, climbed.mode)
-        left = whole - np.einsum("nij,njk,nk->ni", bend, after, whole)
-        known = np.einsum("nii->ni", bend - bend @ after @ bend)
+        rest = Rest.of(prior, climbed.bend)
+        whole = climbed.pull + np.einsum("nij,nj->ni", climbed.bend, climbed.mode)
+        left = np.einsum("nij,nj->ni", rest.rows, whole)
+        known = np.einsum("nii->ni", rest.known)
         gain = 0.5 * PROMOTION * left**2 / (1.0 + PROMOTION * known)
         gain -= 0.5 * np.log1p(PROMOTION * known)
         is_item = block.slot >= 0

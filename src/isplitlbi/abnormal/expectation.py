@@ -42,7 +42,7 @@ class Answers(NamedTuple):
     columns: Mapping[str, Floats]  # what else may count in a margin: the side, features, by name
     # Votes of one user and one group depend on each other: the group of every vote, in the order of
     # questions.
-    group: Places | None = None
+    group: Indices | None = None
 
     @classmethod
     def of(
@@ -153,8 +153,9 @@ def _share_of_group(votes: Comparisons) -> Floats:
 
     In all pairs of one ranking, two votes on one item share its noise, and correlate by a third.
     """
-    both = votes.user * np.int64(int(votes.group.max()) + 1) + votes.group
-    _, group = np.unique(both, return_inverse=True)
+    keys = np.asarray(votes.group, dtype=np.int64)
+    keys = votes.user * (keys.max(initial=0) + 1) + keys
+    _, group = np.unique(keys, return_inverse=True)
     items = [group * np.int64(votes.n_items) + item for item in (votes.left, votes.right)]
     n_items = np.bincount(np.unique(np.concatenate(items)) // votes.n_items)
     votes_per_item = 2.0 * np.bincount(group) / n_items

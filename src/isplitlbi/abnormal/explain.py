@@ -1,8 +1,8 @@
 """Which list a user is on, and which kind explains the votes.
 
-Every explanation that some kind knows has an evidence; kinds are as likely as the evidence of theirs
-makes them, beside how likely they are beforehand. A kind is named where it is likely enough by itself,
-the list of unreliable users where its kinds are together; else it is not clear.
+Every explanation that some kind knows has an evidence; kinds are as likely as the evidence of
+theirs makes them, beside how likely they are beforehand. A kind is named where it is likely enough
+by itself, the list of unreliable users where its kinds are together; else it is not clear.
 """
 
 from __future__ import annotations
@@ -53,12 +53,15 @@ IN_NUMBERS = Way(of_slope=4.0, of_side=4.0, of_level=4.0)
 EXPLANATIONS = tuple(dict.fromkeys(each for kind in KINDS.values() for each in kind.explanations))
 
 
+Texts = list[str]  # under this name, since a field is called list
+
+
 class Explained(NamedTuple):
     """How users vote; lists, kinds and sentences are empty for those not asked about."""
 
-    list: list[str]
-    kind: list[str]
-    sentence: list[str]
+    list: Texts
+    kind: Texts
+    sentence: Texts
     slope: Floats
     side: Floats
     threshold: Floats

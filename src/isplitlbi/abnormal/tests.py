@@ -22,16 +22,17 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import chndtrinc, ndtri
 
-from isplitlbi.abnormal.directions import Block, Directions, Said
+from isplitlbi.abnormal.directions import Block, Directions, Said, for_each
 from isplitlbi.abnormal.draws import Draws
 from isplitlbi.abnormal.expectation import Answers, Expectation, Inputs
-from isplitlbi.abnormal.ordinary import DEVIATION_VARIANCE, TINY, Yardstick, for_each
+from isplitlbi.abnormal.ordinary import Yardstick
 from isplitlbi.abnormal.quality import without_items
+from isplitlbi.abnormal.surprise import DEVIATION_VARIANCE, TINY
 from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.model.parameters import Consensus
 from isplitlbi.runtime.base import Runtime
 from isplitlbi.solvers.common import fit_common
-from isplitlbi.typing import Floats, Mask, Places
+from isplitlbi.typing import Floats, Places
 
 __all__ = ["Flags", "find_flags"]
 
@@ -104,9 +105,10 @@ def find_flags(
     )
     # Chance may break a tie below any cut, but nobody is named by that alone.
     q_value[:, needed > 0] = np.maximum(q_value[:, needed > 0], np.nextafter(fdr, 1.0))
+    effect, low, high = _effects(found, answers)
     return Flags(
         yardstick, inputs.consensus, draws.p_value[0], q_value[0], draws.p_value[1], q_value[1],
-        *_effects(found, answers), found.uninformed, needed,
+        effect, low, high, found.uninformed, needed,
     )  # fmt: skip
 
 
@@ -185,7 +187,7 @@ def _standing(
 
 
 def _effects(found: _Standing, answers: Answers) -> list[Floats]:
-    """Return effects with their intervals: lower end, middle, upper end... in the order of Flags.
+    """Return effects, and the lower and upper ends of their intervals.
 
     The statistic is about a multiple of a chi-squared number whose noncentrality is the square of
     the effect times the number of votes.
@@ -211,7 +213,7 @@ def _noncentrality(value: Floats, freedom: Floats, share: float) -> Floats:
     most = 200.0  # beyond, the square root is as good as normal
     found = chndtrinc(np.minimum(value, most), freedom, share)
     far = np.maximum(np.sqrt(np.maximum(value - freedom, 0.0)) - ndtri(share), 0.0) ** 2
-    return np.where((value > most) | ~np.isfinite(found), far, found)
+    return np.asarray(np.where((value > most) | ~np.isfinite(found), far, found))
 
 
 # --- the consensus of those who agree --------------------------------------------------------
