@@ -175,7 +175,9 @@ def find_abnormal_in(
         if inputs.votes.time is None:  # then there is nothing more to tell by whom that is unlikely
             is_unreliable &= flags.uninformed > FAR_FROM_UNINFORMED
         found = explain(inputs, flags.yardstick, is_different, is_unreliable)
-        quality = find_quality(inputs.answers, flags.yardstick.expected, found.log_likelihood)
+        quality = find_quality(
+            inputs.answers, flags.yardstick.expected, found.log_likelihood, found.kind
+        )
     tested = {name: value for name, value in flags._asdict().items() if name not in OF_TESTS}
     return Abnormality(
         fdr, **tested, flagged=np.array([bool(name) for name in found.list], dtype=np.bool_),

@@ -14,9 +14,8 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from isplitlbi.abnormal.directions import Block, Said
-from isplitlbi.abnormal.expectation import LEAST, Answers, Inputs
+from isplitlbi.abnormal.expectation import LEAST, Answers, Inputs, of_answers
 from isplitlbi.abnormal.ordinary import Yardstick
-from isplitlbi.abnormal.quality import of_answers
 from isplitlbi.abnormal.surprise import surprise_of
 from isplitlbi.model.links import Link, Logistic
 from isplitlbi.typing import Floats, Mask, Places
@@ -29,7 +28,7 @@ Singles = NDArray[np.float32]
 ENOUGH_BEYOND = 10
 MOST_NUMBERS = 2**22  # random numbers at a time
 SAME = 1e-4  # statistics that differ by less, relative to their size, are taken for equal
-MOST_KEPT = 1 << 14  # questions whose draws are kept ready
+MOST_KEPT = 1 << 22  # numbers that are kept for the next round
 NOTHING, TINY = 1e-8, 1e-12  # what is added to a matrix that may be singular, relative and at all
 
 # Questions with more votes than this are drawn as counts, others vote by vote.
@@ -186,7 +185,9 @@ class Draws:
         self.yardsticks = list({id(y): y for y in (yardstick, yardstick.of_the_attentive)}.values())
         self.statistics = statistics
         self.is_settled = np.zeros((2, n_users), dtype=np.bool_)  # who is not to be drawn for
-        self.kept: dict[int, list[Revote]] = {}  # for the next round, as far as there is room
+        # For the next round, as far as there is room.
+        self.kept: dict[int, list[Revote]] = {}
+        self.n_kept = 0
         self.p_value = np.where(inputs.answers.voted, 1.0, np.full((2, n_users), np.nan))
         self.beyond, self.drawn = np.zeros((2, 2, n_users), dtype=np.int64)
         numbers = np.random.default_rng(inputs.seed).random((3, inputs.runtime.n_users))
@@ -207,10 +208,9 @@ class Draws:
             going = np.flatnonzero(~self.is_settled[:, user]).tolist()
             for some in [going] if len(mine) == 1 else [[test] for test in going]:
                 self._draw(total, user, mine[some[0] if len(mine) > 1 else 0], some)
-            if not self.are_enough[:, user].all() and len(self.kept) < MOST_KEPT // len(
-                mine[0].adds
-            ):
-                self.kept[user] = mine
+            size = mine[0].adds.size
+            if user not in self.kept and self.n_kept + size <= MOST_KEPT:
+                self.kept[user], self.n_kept = mine, self.n_kept + size
 
     def _draw(self, total: int, user: int, revote: Revote, tests: list[int]) -> None:
         before = int(self.drawn[tests, user].min())

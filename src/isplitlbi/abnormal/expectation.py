@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Self
 
 import numpy as np
+from scipy.special import gammaln
 
 from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.data.layout import Sees, tally
@@ -18,7 +19,15 @@ from isplitlbi.runtime.base import Runtime
 from isplitlbi.solvers.common import common_terms, restated
 from isplitlbi.typing import Floats, Indices, Mask, Places
 
-__all__ = ["Answers", "Expectation", "Inputs", "TellingVote", "find_telling_votes"]
+__all__ = [
+    "Answers",
+    "Expectation",
+    "Inputs",
+    "TellingVote",
+    "find_telling_votes",
+    "of_answers",
+    "without_items",
+]
 
 ONE_OF_EACH = np.eye(3)
 LEAST = np.finfo(np.float64).smallest_subnormal  # of a probability of which a logarithm is taken
@@ -160,6 +169,28 @@ def _share_of_group(votes: Comparisons) -> Floats:
     n_items = np.bincount(np.unique(np.concatenate(items)) // votes.n_items)
     votes_per_item = 2.0 * np.bincount(group) / n_items
     return np.asarray(3.0 / (2.0 + votes_per_item))[group]
+
+
+def without_items(answers: Answers, has_ties: bool) -> Floats:
+    """Return the log-likelihood of everybody's answers, whatever the items."""
+    given = answers.by_user(answers.weighted)
+    return of_answers(given, has_ties=has_ties, has_sides=answers.has_sides)
+
+
+def of_answers(amounts: Floats, *, has_ties: bool, has_sides: bool) -> Floats:
+    """Return the log-likelihood of so many answers of each kind, (..., 3), whatever the items.
+
+    Their shares are not known beforehand: all sequences of answers with the same shares. Where
+    sides mean nothing, a decided vote goes either way with the same chance.
+    """
+    total, by_side = amounts.sum(axis=-1), 0.0
+    if not has_sides:
+        decided = amounts[..., 0] + amounts[..., 2]
+        amounts = np.stack([decided, amounts[..., 1]], axis=-1)
+        by_side = -np.log(2.0) * decided
+    n_answers = float(has_sides + has_ties + 1)
+    sequences = gammaln(amounts + 1.0).sum(axis=-1) - gammaln(total + n_answers)
+    return np.asarray(sequences + gammaln(n_answers) + by_side)
 
 
 class Expectation(NamedTuple):

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from isplitlbi.abnormal.evidence import Found, Way, explain_by, explain_by_one_item
-from isplitlbi.abnormal.expectation import Answers, Expectation, Inputs
+from isplitlbi.abnormal.expectation import Answers, Expectation, Inputs, without_items
 from isplitlbi.abnormal.kinds import (
     DIFFERENT,
     KINDS,
@@ -34,7 +34,6 @@ from isplitlbi.abnormal.kinds import (
     TooFast,
 )
 from isplitlbi.abnormal.ordinary import Yardstick
-from isplitlbi.abnormal.quality import without_items
 from isplitlbi.abnormal.rings import find_rings
 from isplitlbi.abnormal.sequence import explain_by_order, typical_duration
 from isplitlbi.typing import Floats, Mask, Places

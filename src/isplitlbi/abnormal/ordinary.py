@@ -14,8 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from isplitlbi.abnormal.directions import SLOPE, Block, Directions, Said, for_each
-from isplitlbi.abnormal.expectation import Answers, Expectation, Inputs
-from isplitlbi.abnormal.quality import without_items
+from isplitlbi.abnormal.expectation import Answers, Expectation, Inputs, without_items
 from isplitlbi.abnormal.surprise import Rest, Surprise
 from isplitlbi.typing import Floats, Mask, Places
 
@@ -26,7 +25,7 @@ MOST_OF_SLOPE, MOST_OF_TRAITS = 0.0625, 0.25
 
 # Errors of the consensus depend on each other; beyond so many items they are taken as independent.
 MOST_ITEMS = 2_000
-MOST_KEPT = 32  # blocks of users
+MOST_KEPT = 1 << 22  # numbers of matrices that are needed again
 
 N_ROUNDS, N_ROUNDS_AGAIN = 7, 3
 FIRST_VARIANCE, SMALLEST, LARGEST = 0.05, 1e-5, 4.0
@@ -73,7 +72,7 @@ class Others(NamedTuple):
         found = self.kept.get(key)
         if found is None:
             found = self._error(block)
-            if len(self.kept) < MOST_KEPT:
+            if found.size + sum(each.size for each in self.kept.values()) <= MOST_KEPT:
                 self.kept[key] = found
         return found
 
@@ -221,7 +220,7 @@ class Yardstick:
         spread = block.spread(said, answers)
         varies = None if spread is None else spread + bend @ ordinary @ bend
         found = Surprise.of(Rest.of(ordinary, bend), block.n_traits, varies)
-        if len(self.kept) < MOST_KEPT:
+        if bend.size + sum(each.rows.size for each in self.kept.values()) <= MOST_KEPT:
             self.kept[key] = found
         return found
 

@@ -24,9 +24,8 @@ from scipy.special import chndtrinc, ndtri
 
 from isplitlbi.abnormal.directions import Block, Directions, Said, for_each
 from isplitlbi.abnormal.draws import Draws
-from isplitlbi.abnormal.expectation import Answers, Expectation, Inputs
+from isplitlbi.abnormal.expectation import Answers, Expectation, Inputs, without_items
 from isplitlbi.abnormal.ordinary import Yardstick
-from isplitlbi.abnormal.quality import without_items
 from isplitlbi.abnormal.surprise import DEVIATION_VARIANCE, TINY
 from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.model.parameters import Consensus
@@ -198,14 +197,10 @@ def _effects(found: _Standing, answers: Answers) -> list[Floats]:
     freedom = np.where(there, found.mean / scale, 1.0)
     value = np.where(there, found.apart / scale, 0.0)
     low, middle, high = (
-        np.sqrt(
-            np.maximum(scale * _noncentrality(value, freedom, 1.0 - p), 0.0)
-            / np.maximum(n_votes, 1)
-        )
+        np.sqrt(scale * _noncentrality(value, freedom, 1.0 - p) / np.maximum(n_votes, 1))
         for p in INTERVAL
     )
-    nobody = n_votes == 0
-    return [np.where(nobody, np.nan, each) for each in (middle, low, high)]
+    return [np.where(n_votes > 0, each, np.nan) for each in (middle, low, high)]
 
 
 def _noncentrality(value: Floats, freedom: Floats, share: float) -> Floats:
@@ -213,7 +208,8 @@ def _noncentrality(value: Floats, freedom: Floats, share: float) -> Floats:
     most = 200.0  # beyond, the square root is as good as normal
     found = chndtrinc(np.minimum(value, most), freedom, share)
     far = np.maximum(np.sqrt(np.maximum(value - freedom, 0.0)) - ndtri(share), 0.0) ** 2
-    return np.asarray(np.where((value > most) | ~np.isfinite(found), far, found))
+    found = np.where((value > most) | ~np.isfinite(found), far, found)
+    return np.where(found > TINY, found, 0.0)
 
 
 # --- the consensus of those who agree --------------------------------------------------------
