@@ -65,7 +65,7 @@ def crowd(seed=21, n_users=60):
         later = np.arange(n_votes) > n_votes // 2
         return left, right, np.where(later, rng.integers(-1, 2, size=n_votes), outcome)
 
-    shared = 2.0 * rng.permutation(SCORES)
+    shared = 3.0 * rng.permutation(SCORES)
     return voters | {
         "reversed": vote(rng, 300, -SCORES),
         "careless": instead(rng.integers(-1, 2, size=300)),
@@ -73,6 +73,7 @@ def crowd(seed=21, n_users=60):
         "always right": instead(-1),
         "tie-happy": vote(rng, 300, threshold=2.4),
         "never-tie": vote(rng, 300, threshold=0.0),
+        "tie-shy": vote(rng, 300, threshold=0.3),
         "sharper": vote(rng, 300, 3.0 * SCORES),
         "blunter": vote(rng, 300, 0.4 * SCORES),
         "different taste": vote(rng, 300, taste),
@@ -82,7 +83,7 @@ def crowd(seed=21, n_users=60):
         "leaning": vote(rng, 300, side=1.5),
         "copier": vote(rng, 300, 50.0 * SCORES, 50.0 * THRESHOLD),
         "promoter": promoting(1),
-        **{f"ring-{number}": vote(rng, 60, shared) for number in range(1, 4)},
+        **{f"ring-{number}": vote(rng, 150, shared) for number in range(1, 4)},
         "diligent-1": vote(rng, 300),
         "diligent-2": vote(rng, 300),
         "newcomer-1": (np.array([3]), np.array([4]), np.array([0])),

@@ -8,25 +8,37 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crowds import KIND_OF
+from isplitlbi.abnormal.evidence import Way
 from isplitlbi.abnormal.kinds import (
     KINDS,
+    LISTS,
     LOPSIDED,
+    ONE_ANSWER,
+    UNRELIABLE,
     UNTRUSTWORTHY,
-    Evidence,
+    Beyond,
     Figures,
+    Outcome,
 )
-from isplitlbi.solvers.common import NUMBERS
 
 EACH = pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
 
 shares = st.floats(0.0, 1.0)
-figures = st.builds(Figures, st.integers(1, 10**9), *[shares] * 7)
+figures = st.builds(
+    Figures, st.integers(1, 10**9), *[shares] * 5, st.just("item-1"), st.integers(3, 99)
+)
 
 
 @EACH
 def test_a_kind_is_registered_under_its_name(kind):
     assert KINDS[kind.name] is kind
     assert kind.name == kind.name.strip().lower() != ""
+
+
+@EACH
+def test_a_kind_belongs_to_one_list(kind):
+    assert kind.list in LISTS
+    assert (kind.name in UNTRUSTWORTHY) == (kind.list == UNRELIABLE)
 
 
 @EACH
@@ -46,57 +58,59 @@ def test_a_kind_has_one_plain_sentence_for_any_figures(kind, known):
 
 
 @EACH
-def test_a_kind_is_told_by_a_few_numbers_or_by_scores_of_ones_own(kind):
-    assert bool(kind.explanations) != kind.by_own_scores
+def test_a_kind_knows_what_explains_votes(kind):
+    assert len(set(kind.explanations)) == len(kind.explanations)
     for explanation in kind.explanations:
-        assert {*explanation.free} <= {*NUMBERS}
-        assert explanation.cost >= len(explanation.free) > 0
+        assert isinstance(explanation, Way | Beyond)
+    assert kind.prior > 0.0
+    assert kind.quality is None or 0.0 < kind.quality < 1.0
+
+
+def outcomes(n_users=1_000, seed=0):
+    rng = np.random.default_rng(seed)
+    slope, level, raised = rng.normal(size=(3, n_users))
+    return Outcome(slope, level, rng.random(n_users), rng.uniform(0.5, 1.0, n_users), raised)
 
 
 @EACH
 def test_a_kind_says_of_every_user_whether_it_is_theirs(kind):
-    numbers = np.random.default_rng(0).normal(size=(4, 7))
-    its = kind.covers(Evidence(*numbers[:3], 0.5, np.abs(numbers[3])))
-    assert (its.shape, its.dtype) == ((7,), np.bool_)
-
-
-@EACH
-def test_a_kind_that_has_a_quality_of_its_own_has_a_low_one(kind):
-    assert kind.quality is None or 0.0 <= kind.quality < 0.5
-    assert kind.is_untrustworthy or kind.quality is None
+    for explanation in kind.explanations:
+        its = kind.covers(explanation, outcomes(7))
+        assert (its.shape, its.dtype) == ((7,), np.bool_)
 
 
 @EACH
 def test_users_who_vote_like_a_kind_are_found_to_be_of_it(kind, found, place):
-    theirs = [user for user, name in KIND_OF.items() if name == kind.name]
-    assert theirs
-    for user in theirs:
+    for user in [user for user, name in KIND_OF.items() if name == kind.name]:
         assert found.kind[place[user]] == kind.name
+        assert found.list[place[user]] == kind.list
 
 
 def test_no_two_kinds_claim_the_same_user_for_the_same_reason():
-    rng = np.random.default_rng(1)
-    explanations = {each for kind in KINDS.values() for each in kind.explanations}
-    for explanation in explanations:
-        numbers = np.tile([[explanation.slope], [0.0], [0.5]], 1_000)
-        for name in explanation.free:
-            numbers[NUMBERS.index(name)] = rng.normal(size=1_000)
-        found = Evidence(*numbers, 0.5, rng.uniform(LOPSIDED, 1.0, 1_000))
+    found = outcomes()
+    for explanation in {each for kind in KINDS.values() for each in kind.explanations}:
         kinds = [kind for kind in KINDS.values() if explanation in kind.explanations]
-        claims = np.sum([kind.covers(found) for kind in kinds], axis=0)
-        np.testing.assert_array_equal(claims, 1)
+        claims = np.sum([kind.covers(explanation, found) for kind in kinds], axis=0)
+        assert claims.max() == 1
 
 
-def test_one_kind_is_that_of_other_scores():
-    assert [kind.name for kind in KINDS.values() if kind.by_own_scores] == ["different taste"]
+def test_ties_alone_are_of_one_kind_only():
+    found = outcomes()
+    only_ties = found.ties >= ONE_ANSWER
+    for kind in KINDS.values():
+        for explanation in kind.explanations:
+            claims = kind.covers(explanation, found)[only_ties]
+            assert claims.all() if kind.name == "always-tie" else not claims.any()
 
 
 def test_what_spoils_a_result_are_some_of_the_kinds():
-    assert UNTRUSTWORTHY == ("reversed", "careless", "position-biased")
-    assert set(UNTRUSTWORTHY) < set(KINDS)
+    assert {"reversed", "careless", "position-biased", "pattern"} <= set(UNTRUSTWORTHY)
+    assert not {"different taste", "sharper", "never-tie", "unclear"} & set(UNTRUSTWORTHY)
 
 
 def test_a_user_without_a_clear_side_is_not_called_position_biased():
-    ones = np.ones(2)
-    found = Evidence(ones, 3 * ones, ones, 1.0, np.array([LOPSIDED - 0.01, LOPSIDED]))
-    assert KINDS["position-biased"].covers(found).tolist() == [False, True]
+    found = outcomes(2)._replace(
+        to_one_side=np.array([LOPSIDED - 0.01, LOPSIDED]), ties=np.zeros(2)
+    )
+    assert KINDS["position-biased"].covers(Beyond.ANSWERS, found).tolist() == [False, True]
+    assert KINDS["careless"].covers(Beyond.ANSWERS, found).tolist() == [True, False]

@@ -116,6 +116,9 @@ OF_TESTS = ("yardstick", "uninformed")  # what only explanations need
 # In nats: votes that are so much likelier by the consensus do depend on the items.
 FAR_FROM_UNINFORMED = -2.0
 
+# A p-value of somebody who may belong to a ring of others.
+SUSPICIOUS = 0.05
+
 
 def check_fdr(fdr: float) -> None:
     """Refuse a false discovery rate that is none."""
@@ -174,7 +177,8 @@ def find_abnormal_in(
         is_different, is_unreliable = flags.q_value <= fdr, flags.q_unreliable <= fdr
         if inputs.votes.time is None:  # then there is nothing more to tell by whom that is unlikely
             is_unreliable &= flags.uninformed > FAR_FROM_UNINFORMED
-        found = explain(inputs, flags.yardstick, is_different, is_unreliable)
+        suspects = flags.p_value <= SUSPICIOUS
+        found = explain(inputs, flags.yardstick, is_different, is_unreliable, suspects)
         quality = find_quality(
             inputs.answers, flags.yardstick.expected, found.log_likelihood, found.kind
         )

@@ -41,7 +41,7 @@ from isplitlbi.typing import Floats, Mask, Places
 __all__ = ["Explained", "explain"]
 
 # How likely a kind must be to be named, and the unreliable kinds together to be listed so.
-SURE_OF_KIND, SURE_OF_LIST = 0.9, 0.97
+SURE_OF_KIND, SURE_OF_LIST = 0.9, 0.95
 # Careless users who take less than this share of the time of a user in the middle are too fast.
 TOO_FAST = 1 / 3
 
@@ -68,11 +68,12 @@ class Explained(NamedTuple):
 
 
 def explain(
-    inputs: Inputs, yardstick: Yardstick, is_different: Mask, is_unreliable: Mask
+    inputs: Inputs, yardstick: Yardstick, is_different: Mask, is_unreliable: Mask, suspects: Mask
 ) -> Explained:
     """Explain the votes of users whom one of the tests has found.
 
-    Who is found unreliable is on that list only if unreliable kinds explain the votes.
+    Who is found unreliable is on that list only if unreliable kinds explain the votes. Suspects,
+    whom a test would have found alone, may belong to a ring of others, and are not named.
     """
     answers, expected = inputs.answers, yardstick.expected
     # However many vote whatever is shown, or have habits as odd: these explain a user, too.
@@ -97,7 +98,7 @@ def explain(
         kinds[user] = names[best[user]] if mine[best[user]] >= SURE_OF_KIND else UNCLEAR
         is_odd = KINDS[kinds[user]].list == UNRELIABLE and not is_listed[user]
         kinds[user] = UNCLEAR if is_odd else kinds[user]
-    together = _name_rings(inputs, yardstick, evidences, kinds, asked & ~is_listed)
+    together = _name_rings(inputs, yardstick, evidences, kinds, suspects & ~is_listed)
     _name_hasty(inputs, kinds)
     lists = [
         (UNRELIABLE if is_listed[user] else DIFFERENT) if kind else ""
@@ -183,13 +184,18 @@ class _Evidences(NamedTuple):
 
 
 def _name_rings(
-    inputs: Inputs, yardstick: Yardstick, evidences: _Evidences, kinds: list[str], asked: Mask
+    inputs: Inputs, yardstick: Yardstick, evidences: _Evidences, kinds: list[str], suspects: Mask
 ) -> Places:
     """Name users whose votes others foretell better than any explanation does; return sizes."""
-    may_be = np.array([kind in (DifferentTaste.name, UNCLEAR) for kind in kinds]) & asked
-    best = np.max([each for each in evidences.values.values()], axis=0)
-    together = find_rings(inputs, yardstick, evidences.found[OWN_SCORES], best, may_be)
-    for user in np.flatnonzero(together):
+    may_be = np.array([kind in (DifferentTaste.name, UNCLEAR) for kind in kinds]) & suspects
+    if not inputs.runtime.any(bool(may_be.any())):
+        return np.zeros(len(kinds), dtype=np.int64)
+    others = suspects & ~np.array([bool(kind) for kind in kinds])
+    own = explain_by(inputs, yardstick, OWN_SCORES, may_be | others)
+    common = inputs.answers.log_likelihood(yardstick.expected.log_probability)
+    best = np.max([common, own.evidence, *evidences.values.values()], axis=0)
+    together = find_rings(inputs, yardstick, own, best, may_be | others)
+    for user in np.flatnonzero((together > 0) & may_be):
         kinds[user] = Ring.name
     return together
 

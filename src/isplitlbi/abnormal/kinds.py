@@ -54,7 +54,7 @@ LOPSIDED = 2 / 3
 MOST_OF_REVERSED, LEAST_OF_BLUNTER = -0.4, 0.15
 
 # People differ more often than they cheat, and cheat more often in simple ways.
-OFTEN, RARE = 2.0, 0.3
+OFTEN, RARE = 3.0, 0.3
 
 ORDINARY = Way()
 REVERSED = Way(-1.0, of_slope=0.16)
@@ -303,7 +303,7 @@ class TieShy(_OtherThreshold):
 
     def covers(self, explanation: Explanation, found: Outcome) -> Mask:
         """Tell by a smaller threshold."""
-        return (found.level <= 0.0) & (found.ties > NEVER)
+        return (found.level <= 0.0) & (found.ties > NEVER) & (found.ties < ONE_ANSWER)
 
 
 class NeverTie(_OtherThreshold):

@@ -18,6 +18,7 @@ __all__ = ["find_rings"]
 
 MOST_USERS = 300  # who are compared with each other
 SMALLEST_RING = 3
+SLOPES = (1.0, 1.5, 2.5)
 CLEARLY = 3.0  # nats by which others' scores are to explain votes better than anything else
 
 
@@ -96,7 +97,7 @@ class _Suspects(NamedTuple):
         ``groups``, (n_groups, n), are ones for members. Nobody foretells their own votes.
         """
         answers, expected = self.inputs.answers, self.yardstick.expected
-        gain = np.zeros((len(self.scores), len(groups)))
+        gain, beside = np.zeros((len(self.scores), len(groups))), expected.margin - expected.apart
         for place, user in self.here:
             others = groups.copy()
             others[:, place] = 0.0
@@ -105,14 +106,17 @@ class _Suspects(NamedTuple):
             mine = answers.of_user(user)
             left, right = answers.left[mine], answers.right[mine]
             known = (amount[:, left] > 0.0) & (amount[:, right] > 0.0)
-            margin = np.where(known, mean[:, left] - mean[:, right], 0.0)
-            margin += (expected.margin - expected.apart)[mine]
+            apart = np.where(known, mean[:, left] - mean[:, right], 0.0)
             threshold = np.exp(expected.level[mine] + self.own.level[user])
-            said = log_probabilities(
-                self.inputs.link, margin, np.broadcast_to(threshold, margin.shape),
-                has_ties=expected.has_ties,
-            )  # fmt: skip
-            likelihood = np.sum(answers.weighted[mine] * said, axis=(1, 2))
+            # Scores that few votes tell are nearer to each other than they are.
+            likely = [
+                np.sum(answers.weighted[mine] * log_probabilities(
+                    self.inputs.link, slope * apart + beside[mine],
+                    np.broadcast_to(threshold, apart.shape), has_ties=expected.has_ties,
+                ), axis=(1, 2))
+                for slope in SLOPES
+            ]  # fmt: skip
+            likelihood = np.logaddexp.reduce(likely, axis=0) - np.log(len(SLOPES))
             gain[place] = np.where(others.any(axis=1), likelihood - self.best[user], -1e300)
         (gain,) = self.inputs.runtime.total(gain.ravel())
         return np.reshape(gain, (len(self.scores), -1))

@@ -1,0 +1,87 @@
+"""Whether deviations are larger than ordinary, beside densities of normal numbers."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy.stats import chi2, multivariate_normal, norm
+
+from isplitlbi.abnormal.surprise import DEVIATION_VARIANCE, Rest, Surprise, surprise_of
+
+N_TRAITS, WIDTH = 2, 6
+
+
+@pytest.fixture(scope="module")
+def known():
+    rng = np.random.default_rng(0)
+    roots = rng.normal(size=(2, 5, WIDTH, WIDTH))
+    bend, ordinary = roots @ np.swapaxes(roots, 2, 3)
+    ordinary *= 0.05
+    pull = rng.normal(size=(5, WIDTH)) * 3
+    return ordinary, bend, pull, Surprise.of(Rest.of(ordinary, bend), N_TRAITS)
+
+
+def covariance(ordinary, bend, more):
+    return bend + bend @ (ordinary + np.diag(more)) @ bend
+
+
+def test_the_evidence_compares_normal_densities(known):
+    ordinary, bend, pull, found = known
+    evidence = found.evidence(pull)
+    for user in range(len(pull)):
+        nothing = np.zeros(WIDTH)
+        usual = multivariate_normal(nothing, covariance(ordinary[user], bend[user], nothing))
+        gains = []
+        larger = [np.arange(WIDTH) == trait for trait in range(N_TRAITS)]
+        for which in [*larger, np.arange(WIDTH) >= N_TRAITS]:
+            more = covariance(ordinary[user], bend[user], DEVIATION_VARIANCE * which)
+            other = multivariate_normal(nothing, more)
+            gains.append(other.logpdf(pull[user]) - usual.logpdf(pull[user]))
+        assert evidence[user] == pytest.approx(np.log(np.mean(np.exp(gains))), rel=1e-6)
+
+
+def test_roots_give_the_numbers_that_the_statistic_is_made_of(known):
+    _, _, pull, found = known
+    numbers = np.einsum("nij,nj->ni", found.roots(), pull)
+    traits, taste = numbers[:, :N_TRAITS], np.sum(numbers[:, N_TRAITS:] ** 2, axis=1)
+    assert_allclose(found.statistic(pull), surprise_of(traits, taste, found.mean, found.freedom))
+
+
+def test_numbers_of_ordinary_users_have_the_moments_that_are_told(known):
+    ordinary, bend, _, found = known
+    rng = np.random.default_rng(1)
+    for user in range(2):
+        usual = covariance(ordinary[user], bend[user], np.zeros(WIDTH))
+        drawn = rng.multivariate_normal(np.zeros(WIDTH), usual, 20_000) @ found.roots()[user].T
+        assert_allclose(drawn[:, :N_TRAITS].std(axis=0), 1.0, rtol=0.03)
+        taste = np.sum(drawn[:, N_TRAITS:] ** 2, axis=1)
+        assert taste.mean() == pytest.approx(found.mean[user], rel=0.03)
+        freedom = 2 * found.mean[user] ** 2 / taste.var()
+        assert freedom == pytest.approx(found.freedom[user], rel=0.1)
+
+
+def test_slopes_of_weighted_votes_have_a_variance_of_their_own(known):
+    ordinary, bend, _, usual = known
+    same = bend + bend @ ordinary @ bend
+    rest = Rest.of(ordinary, bend)
+    for field, value in usual._asdict().items():
+        assert_allclose(getattr(Surprise.of(rest, N_TRAITS, same), field), value, rtol=1e-6)
+    twice = Surprise.of(rest, N_TRAITS, 2 * same)
+    assert_allclose(twice.mean, 2 * usual.mean)
+    assert_allclose(twice.known, 2 * usual.known)
+
+
+def test_the_statistic_is_minus_the_logarithm_of_the_smallest_chance():
+    traits, taste, mean = np.array([[0.5, -3.0]]), np.array([4.0]), 5.0
+    smallest = 2 * norm.sf(3.0)
+    assert surprise_of(traits, taste, mean, 5.0) == pytest.approx(-np.log(smallest))
+    far = np.array([40.0])
+    chance = chi2(5).sf(40.0)
+    assert surprise_of(0 * traits, far, mean, 5.0) == pytest.approx(-np.log(chance), rel=0.1)
+
+
+def test_what_nothing_is_known_of_surprises_nobody():
+    nothing = np.zeros((1, 4, 4))
+    found = Surprise.of(Rest.of(nothing, nothing), 2)
+    pull = np.zeros((1, 4))
+    assert found.statistic(pull) == 0.0
+    assert found.evidence(pull) == pytest.approx(0.0)
