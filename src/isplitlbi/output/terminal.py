@@ -162,7 +162,8 @@ def print_entries(console: Console, model: ISplitLBI, truth: Truth) -> None:
 
     truly = dict(zip(model.users_.tolist(), truth.kind, strict=True))
     table = users_table(model).filter("abnormal")
-    table = table.with_columns(truly=pl.Series([truly[user] for user in table["user"]], dtype=str))
+    names = [truly[user] for user in table["user"]]
+    table = table.with_columns(truly=pl.Series(names, dtype=pl.String))
     _print_lists(console, table, ("user", "entry_rank", "effect", "kind", "quality", "truly"))
     named = set(model.abnormal_users_)
     true = set(model.users_[truth.abnormal].tolist())
