@@ -5,7 +5,6 @@ from dataclasses import fields, is_dataclass
 import numpy as np
 
 import isplitlbi
-from isplitlbi.abnormal.kinds import KINDS
 from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.data.layout import THRESHOLD as PLACE_OF_THRESHOLD
 from isplitlbi.data.layout import Vector
@@ -19,10 +18,13 @@ SCORES, THRESHOLD = np.linspace(-2, 2, 8), 0.8  # what the crowd agrees on
 ITEMS = np.array([f"item-{number}" for number in range(8)])
 
 # The users of `crowd` who depart from the consensus, and the kind of each.
-KIND_OF = {name: name for name in KINDS if name != "position-biased"} | {
-    "always left": "position-biased",
-    "always right": "position-biased",
-}
+KIND_OF = {
+    name: name
+    for name in (
+        "reversed", "careless", "tie-happy", "never-tie", "sharper", "blunter", "different taste",
+    )
+} | {"always left": "position-biased", "always right": "position-biased"}  # fmt: skip
+UNRELIABLE_USERS = {"reversed", "careless", "always left", "always right"}
 
 
 def vote(rng, n_votes, scores=SCORES, threshold=THRESHOLD, side=0.0):
@@ -131,7 +133,8 @@ QUICK = {"kappa": 5.0, "times": [0.4], "time": 0.7}
 
 USER_COLUMNS = [
     "user", "votes", "entry_time", "entry_rank", "distance", "p_value", "q_value", "abnormal",
-    "kind", "quality", "explanation",
+    "kind", "quality", "explanation", "list", "effect", "effect_low", "effect_high",
+    "p_unreliable", "q_unreliable",
 ]  # fmt: skip
 EFFECT_COLUMNS = [
     "item", "rank", "rank_low", "rank_high", "rank_without", "score", "score_without", "tier",

@@ -17,7 +17,8 @@ from isplitlbi.storage import save_model
 
 USER_COLUMNS = [
     "user", "votes", "entry_time", "entry_rank", "distance", "p_value", "q_value", "abnormal",
-    "kind", "quality", "explanation",
+    "kind", "quality", "explanation", "list", "effect", "effect_low", "effect_high",
+    "p_unreliable", "q_unreliable",
 ]  # fmt: skip
 CARD_COLUMNS = [
     *(f"{name}{ending}" for name in ("sharpness", "side", "tie_factor")

@@ -366,7 +366,7 @@
 
   function qualityWords(quality) {
     if (quality === null) return "unknown: no votes";
-    const word = quality > 0.8 ? "careful" : quality > 0.5 ? "mostly careful" : quality > 0.2 ? "doubtful" : "votes hardly depend on the items";
+    const word = quality > 0.8 ? "careful" : quality > 0.5 ? "mostly careful" : quality > 0.2 ? "doubtful" : "votes tell little about the items";
     return `${quality.toFixed(2)} of 1, ${word}`;
   }
 
