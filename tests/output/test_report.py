@@ -129,8 +129,17 @@ def test_the_answer_has_three_sentences_with_the_figures_of_the_model(model, sou
     tiers = model.ranking().tiers
     assert f"{len(tiers)} tiers" in consensus
     assert str(tiers[0][0]) in consensus and str(tiers[-1][0]) in consensus
-    assert f"{len(model.abnormal_users_)} users do not vote like the consensus" in users
-    assert "2 reversed" in users
+    counts = [len(model.unreliable_users_), len(model.different_users_)]
+    pattern = r"(\d+) users? (?:is|are) unreliable \((.*?)\), (\d+) (?:is|are) different \((.*?)\)"
+    unreliable, kinds, different, others = re.search(pattern, users).groups()
+    assert [int(unreliable), int(different)] == counts
+    for listed, named in (("unreliable", kinds), ("different", others)):
+        found = model.abnormality_
+        of_list = [
+            kind for kind, name in zip(found.kind, found.list, strict=True) if name == listed
+        ]
+        expected = {f"{of_list.count(kind)} {kind}" for kind in of_list}
+        assert set(named.split(", ")) == expected
     curves, at = model.selection_.chosen, None
     at = int(np.argmin(np.abs(curves.times - model.time_)))
     assert f"log-loss {curves.mean('log_loss')[at]:.3f} against " in users
@@ -185,7 +194,13 @@ def test_the_table_of_users_says_how_many_there_are_of_each_kind(model, page):
     visible = " ".join("".join(page.visible).split())
     kinds = model.abnormality_.kind
     flagged = len(model.abnormal_users_)
-    assert f"{flagged} of 16 users do not vote like the consensus; of those named, 5 %" in visible
+    unreliable, different = len(model.unreliable_users_), len(model.different_users_)
+    are = ["is" if count == 1 else "are" for count in (unreliable, different)]
+    assert (
+        f"{unreliable} of 16 users {are[0]} unreliable, {different} {are[1]} different; "
+        "5 % of each list may be named by chance." in visible
+    )
+    assert f"unreliable ({unreliable}) different ({different}) " in visible
     assert f"all abnormal users ({flagged}) " in visible and "everybody (16) " in visible
     for kind in set(kinds) - {""}:
         assert f"{kind} ({kinds.count(kind)}) " in visible
@@ -261,12 +276,17 @@ def test_settings_seed_versions_and_the_paper_are_in_the_page(model, page):
     assert re.search(r"seed\s*0", visible)
 
 
-def test_the_script_gets_every_user_in_the_order_of_leaving(model, told):
+def test_the_script_gets_every_user_in_the_order_of_the_table(model, told):
     table = users_table(model)
     assert told["users"]["user"] == table["user"].to_list()
     assert told["users"]["abnormal"] == table["abnormal"].to_list()
     kinds = [told["kinds"][kind]["name"] if kind >= 0 else None for kind in told["users"]["kind"]]
     assert kinds == table["kind"].to_list()
+    assert told["users"]["list"] == table["list"].to_list()
+    assert told["users"]["entry_rank"] == table["entry_rank"].to_list()
+    assert told["users"]["effect"] == pytest.approx(table["effect"].to_list(), rel=1e-4)
+    assert told["users"]["is_bound"] == [p == 1 / 201 for p in table["p_value"]]
+    assert set(told["list_words"]) == {"unreliable", "different"}
     # Exactly, because the script compares them with the times of the path.
     assert told["users"]["entry_time"] == table["entry_time"].to_list()
 
@@ -465,7 +485,7 @@ def test_nobody_abnormal_is_said_so(tmp_path):
     model = ISplitLBI(n_folds=2).fit(votes)
     assert model.abnormal_users_ == []
     _, text = texts_of(model, tmp_path)
-    assert "Nobody votes unlike the consensus" in text
+    assert "Nobody is unreliable or different beyond chance" in text
     assert "Nobody was left out" in text
 
 

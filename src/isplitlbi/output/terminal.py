@@ -159,7 +159,10 @@ def print_entries(console: Console, model: ISplitLBI, truth: Truth) -> None:
     import polars as pl
 
     from isplitlbi.output.tables import users_table
+    from isplitlbi.output.words import lists_in_words
 
+    n_unreliable, n_different = len(model.unreliable_users_), len(model.different_users_)
+    console.print(f"{lists_in_words(n_unreliable, n_different, len(model.users_))}.\n")
     truly = dict(zip(model.users_.tolist(), truth.kind, strict=True))
     table = users_table(model).filter("abnormal")
     names = [truly[user] for user in table["user"]]
