@@ -11,6 +11,7 @@ import re
 import subprocess
 import sys
 import zlib
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import numpy as np
@@ -252,8 +253,22 @@ def test_the_findings_of_check_are_in_the_page(model, page):
 
 
 def test_the_effect_of_leaving_users_out_is_in_the_page(model, page):
-    visible = " ".join("".join(page.visible).split())
     effect = model.effect_of_leaving_out()
+    assert effect.left_out == sorted(model.unreliable_users_) != []
+    assert_shows(page, effect)
+
+
+def test_items_that_move_without_users_are_marked(model, tmp_path, monkeypatch):
+    moved = replace(model.effect_of_leaving_out(), rank_without=np.array([3, 1, 2, 4, 6, 5]))
+    monkeypatch.setattr(model, "effect_of_leaving_out", lambda: moved, raising=False)
+    page, text = texts_of(model, tmp_path)
+    assert "5 of 6 items change their rank, by at most 2" in text
+    assert_shows(page, moved)
+
+
+def assert_shows(page, effect):
+    """Assert that a page has the sentence of an effect, and a row for every item."""
+    visible = " ".join("".join(page.visible).split())
     assert effect.sentence() in visible
     for k, item in enumerate(effect.items):
         up = effect.rank_with[k] - effect.rank_without[k]
@@ -264,7 +279,6 @@ def test_the_effect_of_leaving_users_out_is_in_the_page(model, page):
             f"{effect.score_with[k]:.2f}{effect.score_without[k]:.2f}"
         )
         assert shown in visible
-    assert np.any(effect.rank_with != effect.rank_without)
 
 
 def test_settings_seed_versions_and_the_paper_are_in_the_page(model, page):
@@ -489,7 +503,7 @@ def test_nobody_abnormal_is_said_so(tmp_path):
     assert "Nobody was left out" in text
 
 
-def test_where_everybody_is_abnormal_nobody_is_left_to_compare_with(tmp_path):
+def test_where_everybody_is_unreliable_nobody_is_left_to_compare_with(tmp_path):
     rng = np.random.default_rng(0)
     left = rng.integers(6, size=1_200)
     right = (left + rng.integers(1, 6, size=1_200)) % 6
@@ -500,9 +514,12 @@ def test_where_everybody_is_abnormal_nobody_is_left_to_compare_with(tmp_path):
     model = ISplitLBI(terms="paper", n_folds=2, fdr=0.9, times=[5.0, 6.0]).fit(
         Comparisons.from_arrays(user, left, right, outcome)
     )
-    assert len(model.abnormal_users_) == 4
+    everybody = {"flagged": np.ones(4, dtype=bool), "kind": ["careless"] * 4}
+    found = replace(model.abnormality_, list=["unreliable"] * 4, **everybody)
+    model.adopt(model.fitted_, found)
+    assert len(model.unreliable_users_) == 4
     _, text = texts_of(model, tmp_path)
-    assert "4 users do not vote like the consensus (4 different taste). " in text
+    assert "4 users are unreliable (4 careless), 0 are different. " in text
     assert "Nobody is left to make a consensus without them." in text
     assert "Consensus only" not in text
 
@@ -511,10 +528,10 @@ def test_one_abnormal_user_and_one_without_votes_are_counted_right(tmp_path):
     votes = simulate(n_users=8, n_items=5, votes_per_user=(20, 30), random_state=1).votes
     some = votes.subset((votes.user != 0) & (votes.user != 7))
     model = ISplitLBI(time=0.5, times=[0.5]).fit(some)
-    assert len(model.abnormal_users_) == 1
+    assert len(model.abnormal_users_) == len(model.different_users_) == 1
     page, text = texts_of(model, tmp_path)
     assert f"6 users said in {len(some)} votes" in text
-    assert "1 of 8 users does not vote like the consensus" in text
+    assert "0 of 8 users are unreliable, 1 is different" in text
     users = json.loads(page.texts["study"])["users"]
     place = users["user"].index("user-01")
     assert (users["votes"][place], users["q_value"][place], users["quality"][place]) == (
