@@ -113,6 +113,10 @@ class Abnormality:
 
 
 COMMON_TO_ALL = ("fdr", "consensus")
+OF_TESTS = ("yardstick", "uninformed")  # what only explanations need
+
+# In nats: votes that are so much likelier by the consensus do depend on the items.
+FAR_FROM_UNINFORMED = -2.0
 
 
 def check_fdr(fdr: float) -> None:
@@ -170,9 +174,11 @@ def find_abnormal_in(
         flags = find_flags(inputs, fdr, progress)
         inputs = replace(inputs, consensus=flags.consensus)
         is_different, is_unreliable = flags.q_value <= fdr, flags.q_unreliable <= fdr
+        if inputs.votes.time is None:  # then there is nothing more to tell by whom that is unlikely
+            is_unreliable &= flags.uninformed > FAR_FROM_UNINFORMED
         found = explain(inputs, flags.yardstick, is_different, is_unreliable)
         quality = find_quality(inputs.answers, flags.yardstick.expected, found.log_likelihood)
-    tested = {name: value for name, value in flags._asdict().items() if name != "yardstick"}
+    tested = {name: value for name, value in flags._asdict().items() if name not in OF_TESTS}
     return Abnormality(
         fdr, **tested, flagged=np.array([bool(name) for name in found.list], dtype=np.bool_),
         list=found.list, kind=found.kind, explanation=found.sentence, quality=quality,

@@ -179,29 +179,29 @@ class Block(NamedTuple):
         """Return slopes by every direction, given those of every question: (n_users, width)."""
         size, first = len(self.users) * self.width, self.row * self.width
         by_margin, by_level = by_margin[self.question], by_level[self.question]
-        pulled = np.bincount(first + self.threshold, by_level, size)
-        for column, amount in zip(self.columns, self.amounts, strict=True):
-            pulled = pulled + np.bincount(first + column, amount * by_margin, size)
+        where = [first + self.threshold, *(first + column for column in self.columns)]
+        values = [by_level, *(amount * by_margin for amount in self.amounts)]
+        pulled = np.bincount(np.concatenate(where), np.concatenate(values), size)
         return np.asarray(pulled.reshape(-1, self.width))
 
     def bend(self, mm: Floats, mt: Floats, tt: Floats) -> Floats:
         """Return curvatures: (n_users, width, width)."""
-        width = self.width
-        size, first = len(self.users) * width * width, self.row * width
+        width, last = self.width, self.threshold
+        first = self.row * width
         mm, mt, tt = mm[self.question], mt[self.question], tt[self.question]
-        last = self.threshold
-        bent = np.bincount((first + last) * width + last, tt, size)
+        where, values = [(first + last) * width + last], [tt]
         for place, (column, amount) in enumerate(zip(self.columns, self.amounts, strict=True)):
             weighted, mixed = amount * mm, amount * mt
-            bent = bent + np.bincount((first + column) * width + column, amount * weighted, size)
-            bent += np.bincount((first + column) * width + last, mixed, size)
-            bent += np.bincount((first + last) * width + column, mixed, size)
-            for other, more in zip(
-                self.columns[place + 1 :], self.amounts[place + 1 :], strict=True
-            ):
+            where += [(first + column) * width + column, (first + column) * width + last]
+            where.append((first + last) * width + column)
+            values += [amount * weighted, mixed, mixed]
+            others = zip(self.columns[place + 1 :], self.amounts[place + 1 :], strict=True)
+            for other, more in others:
                 both = more * weighted
-                bent += np.bincount((first + column) * width + other, both, size)
-                bent += np.bincount((first + other) * width + column, both, size)
+                where += [(first + column) * width + other, (first + other) * width + column]
+                values += [both, both]
+        size = len(self.users) * width * width
+        bent = np.bincount(np.concatenate(where), np.concatenate(values), size)
         return np.asarray(bent.reshape(-1, width, width))
 
     def spread(self, said: Said, answers: Answers) -> Floats | None:
@@ -213,6 +213,16 @@ class Block(NamedTuple):
         if np.all(weight[self.question] == 1.0):
             return None
         return self.bend(weight * said.mm, weight * said.mt, weight * said.tt)
+
+    def variance(self, covariance: Floats) -> Floats:
+        """Return how much the margins of questions vary with deviations, (n_users, w, w)."""
+        flat, first = covariance.ravel(), self.row * self.width
+        parts = list(zip(self.columns, self.amounts, strict=True))
+        return np.asarray(sum(
+            one * other * flat[(first + column) * self.width + place]
+            for column, one in parts
+            for place, other in parts
+        ))  # fmt: skip
 
     def push(self, deviation: Floats) -> tuple[Floats, Floats]:
         """Return by how much deviations, (n_users, width), move margin and level of questions."""

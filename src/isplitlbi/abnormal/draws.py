@@ -28,10 +28,12 @@ Singles = NDArray[np.float32]
 ENOUGH_BEYOND = 10
 MOST_NUMBERS = 2**22  # random numbers at a time
 SAME = 1e-4  # statistics that differ by less, relative to their size, are taken for equal
+MOST_KEPT = 1 << 14  # questions whose draws are kept ready
 NOTHING, TINY = 1e-8, 1e-12  # what is added to a matrix that may be singular, relative and at all
 
 # Questions with more votes than this are drawn as counts, others vote by vote.
 MANY_VOTES = 8
+SMALLEST = np.float32(1e-30)  # of a number that a logarithm is taken of
 
 
 class Revote(NamedTuple):
@@ -45,7 +47,7 @@ class Revote(NamedTuple):
     n_votes: Places  # per question
     margin: Singles
     level: Singles
-    moves: Singles  # (n_sources, n_questions) of the margin, by independent normal numbers
+    moves: Singles  # (n_questions, n_sources) of the margin, by independent normal numbers
     moves_level: Singles  # (n_sources,)
     adds: Singles  # (n_questions, 3, n_traits + n_directions + 4)
     n_traits: int
@@ -69,7 +71,7 @@ class Revote(NamedTuple):
         ordinary = [yardstick.around(block, error) for yardstick in yardsticks]
         varies = None if spread is None else spread + bend @ ordinary[0] @ bend
         found = Surprise.of(Rest.of(ordinary[0], bend), block.n_traits, varies)
-        sources = [_root(each) for each in ordinary]
+        roots, sources = found.roots(), [_root(each) for each in ordinary]
         ends = np.searchsorted(block.row, np.arange(len(block.users) + 1))
         for place, user in enumerate(block.users.tolist()):
             mine, here = answers.of_user(user), slice(*ends[place : place + 2])
@@ -80,7 +82,7 @@ class Revote(NamedTuple):
             direction, rows = np.zeros((n_questions, width)), np.arange(n_questions)
             for column, amount in zip(block.columns, block.amounts, strict=True):
                 direction[rows, column[here]] += amount[here]
-            root, by = found.rows[place, :width, :width].T, answers.weight[mine, None]
+            root, by = roots[place, :width, :width].T, answers.weight[mine, None]
             slopes = (by * expected.by_margin[mine])[:, :, None] * (direction @ root)[:, None]
             slopes += (by * expected.by_level[mine])[:, :, None] * root[block.threshold]
             chance = np.log(np.maximum(expected.probability[mine], LEAST))
@@ -91,7 +93,7 @@ class Revote(NamedTuple):
             yield [
                 cls(
                     answers.n_votes[mine], _single(expected.margin[mine]),
-                    _single(expected.level[mine]), _single((direction @ source[place, :width]).T),
+                    _single(expected.level[mine]), _single(direction @ source[place, :width]),
                     _single(source[place, block.threshold]), adds, block.n_traits, of_taste,
                     inputs.link, expected.has_ties, answers.has_sides, noisy,
                 )
@@ -105,59 +107,62 @@ class Revote(NamedTuple):
         return np.concatenate(parts, axis=1)
 
     def _draw(self, n_draws: int, rng: np.random.Generator) -> Floats:
-        moved = rng.standard_normal((n_draws, len(self.moves)), dtype=np.float32)
-        margin, by = self.margin + moved @ self.moves, moved @ self.moves_level
-        within = np.exp(self.level + by[:, None]) if self.has_ties else np.float32(0.0)
+        # Draws are columns: what belongs to one vote lies together.
+        moved = rng.standard_normal((self.moves.shape[1], n_draws), dtype=np.float32)
+        margin, by = self.margin[:, None] + self.moves @ moved, self.moves_level @ moved
+        within = np.exp(self.level[:, None] + by) if self.has_ties else np.float32(0.0)
         lower, upper = margin - within, margin + within
-        many = self.n_votes > MANY_VOTES if self.noisy is None else np.zeros_like(self.n_votes) > 0
-        single = np.repeat(np.flatnonzero(~many), self.n_votes[~many])
-        noise = self._noise((n_draws, len(single)), rng)
+        many = (self.n_votes > MANY_VOTES) & (self.noisy is None)
+        single: Places | slice = slice(None)
+        if self.n_votes.max() > 1:
+            single = np.repeat(np.flatnonzero(~many), self.n_votes[~many])
         left, tie, right = np.moveaxis(self.adds[single], 1, 0)
-        added = left.sum(axis=0) + (noise > lower[:, single]) @ (tie - left)
-        added += (noise > upper[:, single]) @ (right - tie)
+        noise = self._noise(len(left), n_draws, rng)
+        added = (tie - left).T @ (noise > lower[single]) + left.sum(axis=0)[:, None]
+        added += (right - tie).T @ (noise > upper[single])
         for question in np.flatnonzero(many):
-            to_left = np.exp(self.link.log_cdf(lower[:, question].astype(np.float64)))
-            to_right = np.exp(self.link.log_cdf(-upper[:, question].astype(np.float64)))
+            to_left = np.exp(self.link.log_cdf(lower[question].astype(np.float64)))
+            to_right = np.exp(self.link.log_cdf(-upper[question].astype(np.float64)))
             chance = np.stack([to_left, np.maximum(1.0 - to_left - to_right, 0.0), to_right], 1)
             counts = rng.multinomial(self.n_votes[question], chance / chance.sum(1)[:, None])
-            added += counts.astype(np.float32) @ self.adds[question]
-        traits, slopes = added[:, : self.n_traits], added[:, self.n_traits : -4]
-        likelihood, given = added[:, -4], added[:, -3:]
-        taste = np.einsum("ij,ij->i", slopes, slopes)
+            added += self.adds[question].T @ counts.T.astype(np.float32)
+        traits, slopes = added[: self.n_traits].T, added[self.n_traits : -4]
+        taste = np.einsum("ij,ij->j", slopes, slopes)
         distance = surprise_of(traits, taste, *self.of_taste)
         answers = of_answers(
-            given.astype(np.float64), has_ties=self.has_ties, has_sides=self.has_sides
+            added[-3:].T.astype(np.float64), has_ties=self.has_ties, has_sides=self.has_sides
         )
-        return np.stack([distance, answers - likelihood])
+        return np.stack([distance, answers - added[-4]])
 
-    def _noise(self, shape: tuple[int, int], rng: np.random.Generator) -> Singles:
-        """Draw the noise against the left item.
+    def _noise(self, n_votes: int, n_draws: int, rng: np.random.Generator) -> Singles:
+        """Draw the noise against the left item: (n_votes, n_draws).
 
         Votes of one group, such as all pairs of one ranking, share the noise of every item: each
         vote by itself is as likely as if it were alone.
         """
         if self.noisy is None:
-            return _single(self.link.quantile(rng.random(shape, dtype=np.float32)))
+            share = rng.random((n_votes, n_draws), dtype=np.float32)
+            return _single(self.link.quantile(share))
         of_left, of_right = self.noisy
-        n_noises = shape[0], 1 + int(max(of_left.max(), of_right.max()))
+        shape = 1 + int(max(of_left.max(), of_right.max())), n_draws
         if isinstance(self.link, Logistic):  # the difference of two such numbers is logistic
-            noises = rng.gumbel(size=n_noises)
-            return _single(noises[:, of_right] - noises[:, of_left])
-        noises = rng.standard_normal(n_noises)
-        return _single(
-            self.link.quantile(ndtr((noises[:, of_right] - noises[:, of_left]) * 0.5**0.5))
-        )
+            noises = np.log(rng.standard_exponential(shape, dtype=np.float32) + SMALLEST)
+            return np.asarray(noises[of_left] - noises[of_right])
+        noises = rng.standard_normal(shape, dtype=np.float32)
+        return _single(self.link.quantile(ndtr((noises[of_right] - noises[of_left]) * 0.5**0.5)))
 
 
 def _noises(answers: Answers, mine: slice) -> tuple[Places, Places] | None:
     """Number the pairs of group and item of a user, and return both of every vote."""
     if answers.group is None:
         return None
-    n_votes, group = answers.n_votes[mine], answers.group[mine].astype(np.int64)
-    both = np.concatenate([answers.left[mine], answers.right[mine]]).astype(np.int64)
-    _, known = np.unique(np.tile(group, 2) * (both.max(initial=0) + 1) + both, return_inverse=True)
-    left, right = np.split(known, 2)
-    return np.repeat(left, n_votes), np.repeat(right, n_votes)
+    n_votes = answers.n_votes[mine]
+    first = int(answers.n_votes[: mine.start].sum())
+    group = answers.group[first : first + int(n_votes.sum())].astype(np.int64)
+    both = np.concatenate([answers.left[mine].repeat(n_votes), answers.right[mine].repeat(n_votes)])
+    keys = np.tile(group, 2) * (int(both.max(initial=0)) + 1) + both
+    left, right = np.split(np.unique(keys, return_inverse=True)[1], 2)
+    return left, right
 
 
 def _root(matrices: Floats) -> Floats:
@@ -181,6 +186,8 @@ class Draws:
         self.inputs, self.said = inputs, said
         self.yardsticks = list({id(y): y for y in (yardstick, yardstick.of_the_attentive)}.values())
         self.statistics = statistics
+        self.is_settled = np.zeros((2, n_users), dtype=np.bool_)  # who is not to be drawn for
+        self.kept: dict[int, list[Revote]] = {}  # for the next round, as far as there is room
         self.p_value = np.where(inputs.answers.voted, 1.0, np.full((2, n_users), np.nan))
         self.beyond, self.drawn = np.zeros((2, 2, n_users), dtype=np.int64)
         numbers = np.random.default_rng(inputs.seed).random((3, inputs.runtime.n_users))
@@ -193,15 +200,19 @@ class Draws:
 
     def draw(self, total: int, block: Block) -> None:
         """Draw up to that many times, or until enough draws were further out than the votes."""
-        revotes = Revote.of(self.inputs, self.yardsticks, self.said, block)
-        for user, mine in zip(block.users.tolist(), revotes, strict=True):
-            going = [test for test in range(2) if not self.are_enough[test, user]]
-            tests = [going] if len(mine) == 1 else [[test] for test in going]
-            for some in tests:
+        users = block.users.tolist()
+        known = [self.kept[user] for user in users if user in self.kept]
+        if len(known) < len(users):
+            known = Revote.of(self.inputs, self.yardsticks, self.said, block)
+        for user, mine in zip(users, known, strict=True):
+            going = np.flatnonzero(~self.is_settled[:, user]).tolist()
+            for some in [going] if len(mine) == 1 else [[test] for test in going]:
                 self._draw(total, user, mine[some[0] if len(mine) > 1 else 0], some)
+            if not self.are_enough[:, user].all() and len(self.kept) < MOST_KEPT // len(mine[0].adds):
+                self.kept[user] = mine
 
     def _draw(self, total: int, user: int, revote: Revote, tests: list[int]) -> None:
-        before = int(self.drawn[tests, user].max())
+        before = int(self.drawn[tests, user].min())
         # Every round has numbers of its own, so that it does not matter who was drawn for before.
         rng = np.random.default_rng(
             [self.inputs.seed, self.inputs.runtime.first + user, total, tests[0]]
@@ -209,7 +220,8 @@ class Draws:
         drawn = revote.draw(total - before, rng)
         by_chance = rng.random(drawn.shape[1]) < self.fate[user]
         for test in tests:
-            self._count(test, user, total, drawn[test], by_chance)
+            last = int(self.drawn[test, user]) - before  # another test may have come further
+            self._count(test, user, total, drawn[test, last:], by_chance[last:])
 
     def _count(self, test: int, user: int, total: int, values: Floats, by_chance: Mask) -> None:
         statistic = float(self.statistics[test, user])

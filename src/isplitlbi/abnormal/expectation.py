@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 
 from isplitlbi.data.comparisons import Comparisons
-from isplitlbi.data.layout import Sees, Tally, tally
+from isplitlbi.data.layout import Sees, tally
 from isplitlbi.model.answering import Answering, ForcedChoice, LogThreshold, log_probabilities
 from isplitlbi.model.links import Link
 from isplitlbi.model.parameters import Consensus
@@ -40,7 +40,9 @@ class Answers(NamedTuple):
     counts: Places  # (n_questions, 3) votes for left, tie, right
     n_votes: Places  # the sum of these
     columns: Mapping[str, Floats]  # what else may count in a margin: the side, features, by name
-    group: Places | None = None  # votes of one user and one group depend on each other
+    # Votes of one user and one group depend on each other: the group of every vote, in the order of
+    # questions.
+    group: Places | None = None
 
     @classmethod
     def of(
@@ -52,24 +54,38 @@ class Answers(NamedTuple):
         by_group: bool = False,
         unit: float = 1.0,
     ) -> Self:
-        """Count votes; their order does not matter. Weights are told in some unit."""
+        """Count votes; their order does not matter. Weights are told in some unit.
+
+        By group, votes that depend on each other count for less.
+        """
         features = [term for term in terms.all if isinstance(term, Feature)]
+        sees = Sees.SIDE if has_sides else Sees.PAIR
+        group = votes.group if by_group else None
+        if unit != 1.0 or group is not None:
+            weight = np.ones(len(votes)) if votes.weight is None else votes.weight / unit
+            share = 1.0 if group is None else _share_of_group(votes)
+            votes = replace(votes, weight=weight * share, whole=None)
         found = tally(
-            votes, by_user=True, by_weight=True, by_features=bool(features), by_group=by_group,
-            sees=Sees.SIDE if has_sides else Sees.PAIR,
-        )  # fmt: skip
+            votes, by_user=True, by_weight=True, by_features=bool(features), sees=sees
+        )
+        if group is not None:
+            kept = [] if votes.features is None else list(votes.features.values.T)
+            pair = votes.left, votes.right
+            if not has_sides:
+                kept = [np.where(votes.left < votes.right, each, -each) for each in kept]
+                pair = np.minimum(*pair), np.maximum(*pair)
+            kept = kept if features else []
+            group = group[np.lexsort((group, votes.weight, *kept[::-1], *pair[::-1], votes.user))]
         start = np.searchsorted(found.user, np.arange(votes.n_users + 1))
         ones = np.ones(len(found.user))
-        weight = ones if found.weight is None else found.weight / unit
-        if found.group is not None:
-            weight = weight * _share_of_group(found)
+        weight = ones if found.weight is None else found.weight
         counts = np.stack(found.counts, axis=1).astype(np.int64)
         columns = {Side.name: ones} if has_sides else {}
         if found.features is not None:
             columns |= {term.name: found.features[term.place] for term in features}
         return cls(
             start, found.user, found.first, found.second, weight, counts, counts.sum(axis=1),
-            columns, found.group,
+            columns, group,
         )  # fmt: skip
 
     @property
@@ -134,18 +150,16 @@ class Answers(NamedTuple):
         return self.sum_by_user(said)
 
 
-def _share_of_group(found: Tally) -> Floats:
+def _share_of_group(votes: Comparisons) -> Floats:
     """Return what one of several votes tells that depend on each other.
 
     In all pairs of one ranking, two votes on one item share its noise, and correlate by a third.
     """
-    n_items = int(max(found.first.max(initial=0), found.second.max(initial=0))) + 1
-    _, group = np.unique(np.stack([found.user, found.group]), axis=1, return_inverse=True)
-    group = group.astype(np.int64).ravel()
-    items = np.concatenate([group * n_items + found.first, group * n_items + found.second])
-    votes_per_item = (
-        2.0 * np.bincount(group, found.amount) / np.bincount(np.unique(items) // n_items)
-    )
+    both = votes.user * np.int64(int(votes.group.max()) + 1) + votes.group
+    _, group = np.unique(both, return_inverse=True)
+    items = [group * np.int64(votes.n_items) + item for item in (votes.left, votes.right)]
+    n_items = np.bincount(np.unique(np.concatenate(items)) // votes.n_items)
+    votes_per_item = 2.0 * np.bincount(group) / n_items
     return np.asarray(3.0 / (2.0 + votes_per_item))[group]
 
 

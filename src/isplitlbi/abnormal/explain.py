@@ -39,7 +39,7 @@ from isplitlbi.typing import Floats, Mask, Places
 __all__ = ["Explained", "explain"]
 
 # How likely a kind must be to be named, and the unreliable kinds together to be listed so.
-SURE_OF_KIND, SURE_OF_LIST = 0.9, 0.95
+SURE_OF_KIND, SURE_OF_LIST = 0.9, 0.97
 # Careless users who take less than this share of the time of a user in the middle are too fast.
 TOO_FAST = 1 / 3
 
@@ -70,6 +70,8 @@ def explain(
     Who is found unreliable is on that list only if unreliable kinds explain the votes.
     """
     answers, expected = inputs.answers, yardstick.expected
+    # However many vote whatever is shown, or have habits as odd: these explain a user, too.
+    yardstick = yardstick.of_the_attentive
     asked = is_different | is_unreliable
     evidences = _Evidences.of(inputs, yardstick, asked)
     likely = evidences.of_kinds(answers)

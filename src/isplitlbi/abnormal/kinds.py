@@ -47,6 +47,9 @@ ONE_ANSWER = 0.9
 # Who votes less than this share of decided votes to one side is not called position-biased.
 LOPSIDED = 2 / 3
 
+# People differ more often than they cheat, and cheat more often in simple ways.
+OFTEN, RARE = 2.0, 0.3
+
 ORDINARY = Way()
 REVERSED = Way(-1.0, of_slope=0.16)
 FLAT = Way(0.0, of_slope=0.01)
@@ -212,6 +215,7 @@ class Pattern(Kind):
 
     name, colour, list = "pattern", "#8c510a", UNRELIABLE
     explanations = (Beyond.PATTERN,)
+    prior = RARE
 
     def covers(self, explanation: Explanation, found: Outcome) -> Mask:
         """Tell by more than one answer: always the same is a pattern, too."""
@@ -227,6 +231,7 @@ class Fatigue(Kind):
 
     name, colour, list = "fatigue", "#bf812d", UNRELIABLE
     explanations = (Beyond.TIRING,)
+    prior = RARE
 
     def sentence(self, figures: Figures) -> str:
         """Say how the votes change."""
@@ -324,7 +329,7 @@ class DifferentTaste(Kind):
 
     name, colour = "different taste", "#2166ac"
     explanations = (OTHER_TASTE, OWN_SCORES)
-    prior = 2.0  # people differ more often than they cheat
+    prior = OFTEN
 
     def sentence(self, figures: Figures) -> str:
         """Say how far the own ranking is from the consensus."""

@@ -28,16 +28,18 @@ __all__ = ["Rest", "Surprise", "Yardstick", "diagonals", "for_each", "posterior"
 DEVIATION_VARIANCE = 1.0
 TINY = 1e-12
 
-# Of sides, features and thresholds of those who look at the items.
-MOST_VARIANCE = 0.25
+# Variances of those who look at the items: of the slope; of sides, features and thresholds.
+MOST_OF_SLOPE, MOST_OF_TRAITS = 0.0625, 0.25
 
 # Errors of the consensus depend on each other; beyond so many items they are taken as independent.
 MOST_ITEMS = 2_000
+MOST_KEPT = 64  # blocks of users
 
-N_ROUNDS, N_ROUNDS_AGAIN = 7, 4
+N_ROUNDS, N_ROUNDS_AGAIN = 7, 3
 FIRST_VARIANCE, SMALLEST, LARGEST = 0.05, 1e-5, 4.0
-OVER_RELAXED, MOST_CHANGE = 1.6, 8.0  # of a correction: its power, and by what at most
+MORE, LESS, MOST_CHANGE = 1.6, 2.4, 8.0  # of a correction: its power up or down, and the most
 LEAST_KNOWN, MOST_MEAN = 1e-9, 1.0
+N_STEPS, N_SHARES = 4, 1_000
 FIRST_SHARE, LEAST_SHARE, MOST_SHARE = 0.1, 0.01, 0.5  # of users who stand out
 # Cubes of the numbers of directions, summed over the users who are looked at closely.
 MOST_WORK = 1e7
@@ -91,8 +93,9 @@ class Surprise(NamedTuple):
     to be lost among all the others.
     """
 
-    rows: Floats  # (n, width, width): what slopes are multiplied by, for traits and then for taste
+    rows: Floats  # (n, width, width): what slopes are multiplied by
     known: Floats  # (n, n_traits) how surely each trait is known beside what is ordinary
+    weigh: Floats  # (n, n_items, n_items): the statistic of taste weighs what is left by it
     cost: Floats  # (n,) what a larger variance of taste costs, in nats
     mean: Floats  # (n,) of the statistic of taste, if a user is ordinary
     freedom: Floats  # (n,) and as how many squares it varies
@@ -105,28 +108,35 @@ class Surprise(NamedTuple):
         """
         own = rest.known[:, n_traits:, n_traits:]
         one = np.eye(own.shape[-1])
-        root = np.linalg.cholesky(0.5 * (own + np.swapaxes(own, 1, 2)) + one / DEVIATION_VARIANCE)
-        back = np.linalg.inv(root)
-        cost = np.sum(np.log(np.einsum("nii->ni", root)), axis=1)
-        cost += 0.5 * len(one) * np.log(DEVIATION_VARIANCE)
-        rows = np.concatenate([rest.rows[:, :n_traits], back @ rest.rows[:, n_traits:]], axis=1)
+        both = 0.5 * (own + np.swapaxes(own, 1, 2)) + one / DEVIATION_VARIANCE
+        weigh = np.linalg.inv(both)
+        cost = 0.5 * (np.linalg.slogdet(both)[1] + len(one) * np.log(DEVIATION_VARIANCE))
         if varies is None:
-            known = np.einsum("nii->ni", rest.known)[:, :n_traits]
-            share = one - back @ np.swapaxes(back, 1, 2) / DEVIATION_VARIANCE
+            known, share = np.einsum("nii->ni", rest.known)[:, :n_traits], one - weigh / DEVIATION_VARIANCE
         else:
-            whole = rows @ varies @ np.swapaxes(rows, 1, 2)
-            known, share = np.einsum("nii->ni", whole)[:, :n_traits], whole[:, n_traits:, n_traits:]
+            whole = rest.rows @ varies @ np.swapaxes(rest.rows, 1, 2)
+            known = np.einsum("nii->ni", whole)[:, :n_traits]
+            share = weigh @ whole[:, n_traits:, n_traits:]
         mean = np.einsum("nii->n", share)
-        freedom = mean**2 / np.maximum(np.einsum("nij,nij->n", share, share), TINY)
-        scale = np.where(known > TINY, 1.0 / np.sqrt(np.maximum(known, TINY)), 0.0)
-        rows[:, :n_traits] *= scale[:, :, None]
-        return cls(rows, known, cost, mean, freedom)
+        freedom = mean**2 / np.maximum(np.einsum("nij,nji->n", share, share), TINY)
+        return cls(rest.rows, known, weigh, cost, mean, freedom)
+
+    @property
+    def _scale(self) -> Floats:
+        """What makes the numbers of traits standard normal, by an ordinary user."""
+        return np.where(self.known > TINY, 1.0 / np.sqrt(np.maximum(self.known, TINY)), 0.0)
 
     def _split(self, pull: Floats) -> tuple[Floats, Floats]:
         """Return the numbers of traits, and the statistic of taste."""
-        found = np.einsum("nij,nj->ni", self.rows, pull)
+        left, n_traits = np.einsum("nij,nj->ni", self.rows, pull), self.known.shape[1]
+        own = left[:, n_traits:]
+        return left[:, :n_traits] * self._scale, np.einsum("ni,nij,nj->n", own, self.weigh, own)
+
+    def roots(self) -> Floats:
+        """Return rows of which the first give the numbers of traits, the others squares of taste."""
         n_traits = self.known.shape[1]
-        return found[:, :n_traits], np.sum(found[:, n_traits:] ** 2, axis=1)
+        roots = np.swapaxes(np.linalg.cholesky(self.weigh), 1, 2) @ self.rows[:, n_traits:]
+        return np.concatenate([self.rows[:, :n_traits] * self._scale[:, :, None], roots], axis=1)
 
     def statistic(self, pull: Floats) -> Floats:
         """Return how surprising the most surprising of them is: minus the logarithm of a chance."""
@@ -160,25 +170,40 @@ class Others(NamedTuple):
     covariance: Floats  # (n_items + 1, n_items + 1) of errors, or (n_items + 1,) of each by itself
     inside: Mask  # whose votes the consensus is made of
     mm: Floats  # how the votes on every question bend by its margin
+    kept: dict[bytes, Floats]  # what was found already, as far as there is room
 
     @classmethod
     def of(cls, inputs: Inputs, said: Said, inside: Mask, variance: float) -> Others:
-        """Invert the information of all votes that make the consensus."""
+        """Invert the information of all votes that make the consensus.
+
+        ``variance`` is that of the prior of its scores; with none, they are known exactly.
+        """
         answers, n_items = inputs.answers, inputs.votes.n_items
+        if not variance:
+            return cls(np.zeros(n_items + 1), inside, said.mm, {})
         counts = inside[answers.user]
         left, right, mm = answers.left[counts], answers.right[counts], said.mm[counts]
         own = np.bincount(left, mm, n_items) + np.bincount(right, mm, n_items)
         if n_items > MOST_ITEMS:
             (own,) = inputs.runtime.total(own)
-            return cls(np.append(1.0 / (own + 1.0 / variance), 0.0), inside, said.mm)
+            return cls(np.append(1.0 / (own + 1.0 / variance), 0.0), inside, said.mm, {})
         between = np.bincount(left * np.int64(n_items) + right, mm, n_items * n_items)
         (own, between) = inputs.runtime.total(own, between)
         between = between.reshape(n_items, n_items)
         known = np.diag(own + 1.0 / variance) - between - between.T
-        return cls(np.pad(np.linalg.inv(known), (0, 1)), inside, said.mm)
+        return cls(np.pad(np.linalg.inv(known), (0, 1)), inside, said.mm, {})
 
     def error(self, block: Block) -> Floats:
         """Return the covariances of the errors of the consensus of all but each: (n, w, w)."""
+        key = block.users.tobytes()
+        found = self.kept.get(key)
+        if found is None:
+            found = self._error(block)
+            if len(self.kept) < MOST_KEPT:
+                self.kept[key] = found
+        return found
+
+    def _error(self, block: Block) -> Floats:
         nothing, item = np.zeros_like(self.mm), block.item
         bend = block.bend(self.mm, nothing, nothing)
         bend[:, : block.n_traits] = bend[:, :, : block.n_traits] = 0.0  # items alone
@@ -220,12 +245,14 @@ class Yardstick:
         """Leave everybody out of the consensus in turn, and find out what is ordinary.
 
         ``inside`` are the users who make the consensus, ``variance`` is that of the prior of its
-        scores. The variances of an earlier consensus are a start.
+        scores. A first yardstick takes the consensus as it is; its variances are a start for the
+        next.
         """
         answers, n_threads = inputs.answers, inputs.runtime.n_threads
         whole = inputs.expectation()
         said = Said.of(inputs.link, whole.margin, whole.level, answers.weighted, whole.has_ties)
-        others = Others.of(inputs, said, inside, variance)
+        is_first = variances is None
+        others = Others.of(inputs, said, inside, 0.0 if is_first else variance)
         moved = np.zeros(len(directions.item))
 
         def leave_out(block: Block) -> None:
@@ -235,33 +262,63 @@ class Yardstick:
             there = (block.slot >= 0) & inside[block.users][:, None]
             moved[block.slot[there]] = step[there]
 
-        for_each(directions.blocks(answers.voted & inside, whole.apart), leave_out, n_threads)
+        if not is_first:
+            for_each(directions.blocks(answers.voted, whole.apart), leave_out, n_threads)
         first = directions.first[answers.user] - directions.n_traits
         shift = moved[first + directions.left] - moved[first + directions.right]
         expected = Expectation.of(answers, inputs.consensus, inputs.link, by_scores=shift)
-        n_rounds = N_ROUNDS if variances is None else N_ROUNDS_AGAIN
+        n_rounds = N_ROUNDS if is_first else N_ROUNDS_AGAIN
         if variances is None:
             variances = np.full(directions.n_traits + 1, FIRST_VARIANCE)
             variances[directions.threshold] *= float(whole.has_ties)
         found = cls(directions, expected, others, variances)
         means, variances = _estimated(inputs, found, n_rounds)
-        # Votes of all together seem less sharp than those of each, who differ from each other.
+        found = replace(found, variances=variances)
+        means[SLOPE] = found._sharpened(inputs, inside)
         of_others = zip(means[1 : directions.threshold], directions.others, strict=True)
         expected = Expectation.of(
             answers, inputs.consensus, inputs.link, by_scores=shift + means[SLOPE] * expected.apart,
             beside=sum((mean * column for mean, column in of_others), start=0.0),
             by_level=means[directions.threshold],
         )  # fmt: skip
-        return replace(found, variances=variances, expected=expected)
+        return replace(found, expected=expected)
+
+    def _sharpened(self, inputs: Inputs, inside: Mask) -> float:
+        """Return by how much more sharply each tells items apart than all together seem to.
+
+        Deviations of every sort blur what is seen of many users, as more noise would.
+        """
+        answers, expected = inputs.answers, self.expected
+        moved = np.zeros(len(answers.user))
+
+        def vary(block: Block) -> None:
+            moved[block.question] = block.variance(self.ordinary(block))
+
+        for_each(self.blocks(answers.voted & inside), vary, inputs.runtime.n_threads)
+        middle = (np.arange(1, N_SHARES) / N_SHARES).astype(np.float64)
+        blur = 1.0 / np.sqrt(1.0 + moved / np.var(inputs.link.quantile(middle)))
+        counts = answers.weighted * inside[answers.user][:, None]
+        beside, level = expected.margin - expected.apart, expected.level + np.log(blur)
+        slope = 1.0
+        for _ in range(N_STEPS):
+            margin = blur * (slope * expected.apart + beside)
+            said = Said.of(inputs.link, margin, level, counts, expected.has_ties)
+            by = blur * expected.apart
+            pull, bend = inputs.runtime.total(
+                float(np.sum(by * said.by_margin)), float(np.sum(by * by * said.mm))
+            )
+            slope = float(np.clip(slope + pull / max(bend, LEAST_KNOWN), 0.5, 2.0))
+        return slope - 1.0
 
     @property
     def of_the_attentive(self) -> Yardstick:
-        """The same of users whose votes tell about the items: no side or threshold tells alone.
+        """The same of users whose votes tell about the items.
 
-        However many users say tie, or left, to whatever is shown: that is not ordinary.
+        However many users say tie, or left, or anything, to whatever is shown: that is not
+        ordinary.
         """
         most = np.full(len(self.variances), np.inf)
-        most[1 : self.directions.n_traits] = MOST_VARIANCE
+        most[SLOPE], most[1 : self.directions.n_traits] = MOST_OF_SLOPE, MOST_OF_TRAITS
         variances = np.minimum(self.variances, most)
         return self if np.all(variances == self.variances) else replace(self, variances=variances)
 
@@ -326,7 +383,8 @@ def _estimated(inputs: Inputs, start: Yardstick, n_rounds: int) -> tuple[Floats,
         if not sums:
             sums = list(_Sums(*np.zeros((3, len(means))), 0.0, 0.0))
         found = _Sums(*inputs.runtime.total(*sums))
-        change = (found.squares / np.maximum(found.known, LEAST_KNOWN)) ** OVER_RELAXED
+        change = found.squares / np.maximum(found.known, LEAST_KNOWN)
+        change = change ** np.where(change > 1.0, MORE, LESS)
         change = np.clip(change, 1.0 / MOST_CHANGE, MOST_CHANGE)
         variances = np.clip(yardstick.variances * change, SMALLEST, LARGEST)
         variances *= yardstick.variances > 0.0

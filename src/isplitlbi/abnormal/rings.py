@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
@@ -16,7 +18,7 @@ __all__ = ["find_rings"]
 
 MOST_USERS = 300  # who are compared with each other
 SMALLEST_RING = 3
-CLEARLY = 3.0  # nats by which another's scores are to explain votes better than anything else
+CLEARLY = 3.0  # nats by which others' scores are to explain votes better than anything else
 
 
 def find_rings(
@@ -33,60 +35,84 @@ def find_rings(
     asked
         Who is looked at; of very many, the first ones.
     """
-    runtime, answers = inputs.runtime, inputs.answers
-    first, n_users = runtime.first, answers.n_users
+    runtime, n_users = inputs.runtime, inputs.answers.n_users
+    mine = slice(runtime.first, runtime.first + n_users)
     together = np.flatnonzero(runtime.everybody(asked.astype(np.float64)))[:MOST_USERS]
     size = np.zeros(runtime.n_users, dtype=np.int64)
     if len(together) < SMALLEST_RING:
-        return size[first : first + n_users]
-    here = np.flatnonzero((together >= first) & (together < first + n_users))
-    places = list(zip(here.tolist(), (together[here] - first).tolist(), strict=True))
-    scores, compared = _scores(inputs, yardstick, own, places, len(together))
-    gain = np.zeros((len(together), len(together)))
-    for place, user in places:
-        margin, threshold = _questions(inputs, yardstick, user, scores, compared)
-        said = log_probabilities(
-            inputs.link, margin, threshold * np.exp(own.level[user]),
-            has_ties=yardstick.expected.has_ties,
-        )  # fmt: skip
-        weighted = answers.weighted[answers.of_user(user)]
-        gain[place] = np.sum(weighted * said, axis=(1, 2)) - best[user]
-    (gain,) = runtime.total(gain.ravel())
-    gain = np.reshape(gain, (len(together), -1))
+        return size[mine]
+    suspects = _Suspects.of(inputs, yardstick, own, best, together)
+    alone = np.eye(len(together))
+    gain = suspects.foretold(alone)
     np.fill_diagonal(gain, -np.inf)
     # Anybody's scores may fit by chance: the more there are, the better they have to.
     is_bound = gain > CLEARLY + np.log(len(together))
-    is_bound &= is_bound.T
-    _, ring = connected_components(coo_array(is_bound), directed=False)
-    members = np.bincount(ring)[ring]
-    size[together] = np.where(members >= SMALLEST_RING, members, 0)
-    return size[first : first + n_users]
+    n_rings, ring = connected_components(coo_array(is_bound & is_bound.T), directed=False)
+    # Scores of several are surer than those of each: who did not fit to one may fit to all.
+    members = ring == np.arange(n_rings)[:, None]
+    members = members[members.sum(axis=1) > 1]
+    if len(members):
+        gain = suspects.foretold(members.astype(np.float64))
+        gain[gain < CLEARLY + np.log(len(together))] = -np.inf
+        joins = gain.argmax(axis=1)
+        members = (joins == np.arange(len(members))[:, None]) & np.isfinite(gain.max(axis=1))
+        sizes = members.sum(axis=1)
+        size[together] = np.where(sizes >= SMALLEST_RING, sizes, 0) @ members
+    return size[mine]
 
 
-def _scores(
-    inputs: Inputs, yardstick: Yardstick, own: Found, places: list[tuple[int, int]], n_rows: int
-) -> tuple[Floats, Floats]:
-    """Return the scores that each has of their own, and which items each compared."""
-    directions = yardstick.directions
-    scores, compared = np.zeros((2, n_rows, inputs.votes.n_items))
-    for place, user in places:
-        n_items = int(directions.n_columns[user]) - directions.n_traits
-        slots = slice(directions.first[user], directions.first[user] + n_items)
-        scores[place, directions.item[slots]] = own.items[slots]
-        compared[place, directions.item[slots]] = 1.0
-    found = inputs.runtime.total(scores.ravel(), compared.ravel())
-    scores, compared = (np.reshape(each, (n_rows, -1)) for each in found)
-    return scores, compared
+class _Suspects(NamedTuple):
+    """Users who may stand out together, with their scores, wherever they are."""
 
+    inputs: Inputs
+    yardstick: Yardstick
+    own: Found
+    best: Floats
+    here: list[tuple[int, int]]  # of those here, the place among all of them, and the user
+    scores: Floats  # (n, n_items)
+    compared: Floats  # (n, n_items) whether there is such a score
 
-def _questions(
-    inputs: Inputs, yardstick: Yardstick, user: int, scores: Floats, compared: Floats
-) -> tuple[Floats, Floats]:
-    """Return margins and thresholds of a user's questions by the scores of each."""
-    answers, expected = inputs.answers, yardstick.expected
-    mine = answers.of_user(user)
-    left, right = answers.left[mine], answers.right[mine]
-    known = (compared[:, left] * compared[:, right]) > 0.0
-    margin = np.where(known, scores[:, left] - scores[:, right], 0.0)
-    margin += (expected.margin - expected.apart)[mine]
-    return margin, np.broadcast_to(np.exp(expected.level[mine]), margin.shape)
+    @classmethod
+    def of(
+        cls, inputs: Inputs, yardstick: Yardstick, own: Found, best: Floats, together: Places
+    ) -> _Suspects:
+        first, directions = inputs.runtime.first, yardstick.directions
+        is_here = (together >= first) & (together < first + inputs.answers.n_users)
+        places = np.flatnonzero(is_here)
+        here = list(zip(places.tolist(), (together[places] - first).tolist(), strict=True))
+        scores, compared = np.zeros((2, len(together), inputs.votes.n_items))
+        for place, user in here:
+            n_items = int(directions.n_columns[user]) - directions.n_traits
+            slots = slice(directions.first[user], directions.first[user] + n_items)
+            scores[place, directions.item[slots]] = own.items[slots]
+            compared[place, directions.item[slots]] = 1.0
+        found = inputs.runtime.total(scores.ravel(), compared.ravel())
+        scores, compared = (np.reshape(each, (len(together), -1)) for each in found)
+        return cls(inputs, yardstick, own, best, here, scores, compared)
+
+    def foretold(self, groups: Floats) -> Floats:
+        """Return how much better groups of others explain everybody's votes: (n, n_groups).
+
+        ``groups``, (n_groups, n), are ones for members. Nobody foretells their own votes.
+        """
+        answers, expected = self.inputs.answers, self.yardstick.expected
+        gain = np.zeros((len(self.scores), len(groups)))
+        for place, user in self.here:
+            others = groups.copy()
+            others[:, place] = 0.0
+            amount = others @ self.compared
+            mean = (others @ self.scores) / np.maximum(amount, 1.0)
+            mine = answers.of_user(user)
+            left, right = answers.left[mine], answers.right[mine]
+            known = (amount[:, left] > 0.0) & (amount[:, right] > 0.0)
+            margin = np.where(known, mean[:, left] - mean[:, right], 0.0)
+            margin += (expected.margin - expected.apart)[mine]
+            threshold = np.exp(expected.level[mine] + self.own.level[user])
+            said = log_probabilities(
+                self.inputs.link, margin, np.broadcast_to(threshold, margin.shape),
+                has_ties=expected.has_ties,
+            )  # fmt: skip
+            likelihood = np.sum(answers.weighted[mine] * said, axis=(1, 2))
+            gain[place] = np.where(others.any(axis=1), likelihood - self.best[user], -1e300)
+        (gain,) = self.inputs.runtime.total(gain.ravel())
+        return np.reshape(gain, (len(self.scores), -1))

@@ -18,6 +18,9 @@ from isplitlbi.typing import Floats, Mask
 __all__ = ["Sequence", "explain_by_order", "typical_duration"]
 
 
+EARLIEST = 0.2  # share of votes before and after a change: with fewer there is none to be told
+
+
 class Sequence(NamedTuple):
     """How likely every user's answers are by their order; -inf for those not asked about."""
 
@@ -54,11 +57,12 @@ def _answers(amounts: Floats, inputs: Inputs) -> Floats:
 
 
 def _tiring(likely: Floats, given: Floats, inputs: Inputs) -> float:
-    """Return the evidence of the consensus up to some vote, any of them, and answers after it."""
-    if len(likely) < 2:
+    """Return the evidence of the consensus up to some vote, any in the middle, and answers then."""
+    middle = slice(int(np.ceil(EARLIEST * len(likely))), int((1.0 - EARLIEST) * len(likely)))
+    before = np.cumsum(likely)[middle]
+    after = (given.sum(axis=0) - np.cumsum(given, axis=0))[middle]
+    if not len(before):
         return -np.inf
-    before = np.cumsum(likely)[:-1]
-    after = given.sum(axis=0) - np.cumsum(given, axis=0)[:-1]
     total = np.logaddexp.reduce(before + _answers(after, inputs))
     return float(total - np.log(len(before)))
 

@@ -25,10 +25,11 @@ from scipy.special import chndtrinc, ndtri
 from isplitlbi.abnormal.directions import Block, Directions, Said
 from isplitlbi.abnormal.draws import Draws
 from isplitlbi.abnormal.expectation import Answers, Expectation, Inputs
-from isplitlbi.abnormal.ordinary import DEVIATION_VARIANCE, Rest, Surprise, Yardstick, for_each
+from isplitlbi.abnormal.ordinary import DEVIATION_VARIANCE, TINY, Rest, Surprise, Yardstick, for_each
 from isplitlbi.abnormal.quality import without_items
 from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.model.parameters import Consensus
+from isplitlbi.runtime.base import Runtime
 from isplitlbi.solvers.common import fit_common
 from isplitlbi.typing import Floats, Mask, Places
 
@@ -37,8 +38,8 @@ __all__ = ["Flags", "find_flags"]
 # A flag needs many draws, since every look is another chance; fewer where the statistic leaves no
 # doubt. The last rounds are for the few who need them: with many users, a p-value must
 # be small to be told from chance.
-ROUNDS = (40, 200, 1_000, 10_000, 50_000, 400_000)
-MANY = 10_000
+ROUNDS = (40, 200, 1_000, 3_000, 10_000, 50_000, 400_000)
+MANY, HOPELESS = 10_000, 2.0  # the second in standard deviations
 LEAST_BEFORE_FLAG, LEAST_IF_CLEAR, CLEARLY = 1_000, 200, 15.0
 
 # The consensus is that of the users of whom it is not more likely that they stand out than not,
@@ -60,6 +61,7 @@ class Flags(NamedTuple):
     effect: Floats  # how far from the consensus, in standard deviations of a vote
     effect_low: Floats
     effect_high: Floats
+    uninformed: Floats  # by how much votes are likelier if they do not depend on the items, in nats
     votes_needed: Places  # 0 where there are enough votes to be flagged at all
 
 
@@ -78,7 +80,7 @@ def find_flags(
     said = _said(inputs, yardstick)
     found = _standing(inputs, yardstick, said)
     draws = Draws(inputs, yardstick, said, found.statistics)
-    is_clear = found.statistic > CLEARLY
+    is_clear = found.statistics > CLEARLY
     going = answers.voted.copy()
     q_value = np.ones((2, answers.n_users))
     for number, total in enumerate(ROUNDS):
@@ -90,7 +92,11 @@ def find_flags(
         is_settled = draws.are_enough | may_be_flagged & (q_value <= fdr)
         if total >= MANY:  # more are for those of whom no draw, or one, was further out
             is_settled |= draws.beyond > 1
-        going = answers.voted & ~np.all(is_settled, axis=0)
+        elif total >= LEAST_BEFORE_FLAG:
+            fewest = draws.beyond - HOPELESS * np.sqrt(draws.beyond)
+            is_settled |= fewest / total > _cut(draws.p_value, q_value, runtime, fdr)
+        draws.is_settled = is_settled | draws.are_enough
+        going = answers.voted & ~np.all(draws.is_settled, axis=0)
     tell(1.0)
     n_flagged, n_voted = runtime.total(float((q_value[0] <= fdr).sum()), float(answers.voted.sum()))
     needed = _votes_needed(
@@ -100,8 +106,16 @@ def find_flags(
     q_value[:, needed > 0] = np.maximum(q_value[:, needed > 0], np.nextafter(fdr, 1.0))
     return Flags(
         yardstick, inputs.consensus, draws.p_value[0], q_value[0], draws.p_value[1], q_value[1],
-        *_effects(found, answers), needed,
+        *_effects(found, answers), found.uninformed, needed,
     )  # fmt: skip
+
+
+def _cut(p_value: Floats, q_value: Floats, runtime: Runtime, fdr: float) -> Floats:
+    """Return the largest p-values that are flagged so far, or would be if alone: (2, 1)."""
+    flagged, n_users = runtime.total(
+        np.sum(q_value <= fdr, axis=1).astype(np.float64), float(np.sum(~np.isnan(p_value[0])))
+    )
+    return np.asarray(fdr * np.maximum(flagged, 1.0) / max(n_users, 1.0))[:, None]
 
 
 def benjamini_hochberg(p_value: Floats) -> Floats:
@@ -162,10 +176,14 @@ def _standing(
         numbers.evidence[users] = found.evidence(pull)
         if is_last:
             whole = np.linalg.inv(bend + np.eye(block.width) / DEVIATION_VARIANCE)
-            share = whole @ ((bend if spread is None else spread) + bend @ error @ bend)
+            share = whole @ (bend if spread is None else spread)
+            mean = np.einsum("nii->n", share)
+            # Errors of the consensus move these numbers as noise of votes does.
+            moved = np.einsum("nij,nji->n", bend @ whole @ bend, error)
+            more = 1.0 + moved / np.maximum(mean, TINY)
             numbers.apart[users] = np.einsum("ni,nij,nj->n", pull, whole, pull)
-            numbers.mean[users] = np.einsum("nii->n", share)
-            numbers.variance[users] = 2.0 * np.einsum("nij,nji->n", share, share)
+            numbers.mean[users] = mean * more
+            numbers.variance[users] = 2.0 * more**2 * np.einsum("nij,nji->n", share, share)
 
     for_each(yardstick.blocks(answers.voted), stand, inputs.runtime.n_threads)
     return numbers

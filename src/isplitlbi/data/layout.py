@@ -305,7 +305,6 @@ class Tally(NamedTuple):
     second_wins: Floats
     weight: Floats | None = None  # of one vote, where votes of other weights are kept apart
     features: Floats | None = None  # (n_features, n_rows), where those of others are kept apart
-    group: Places | None = None  # where those of other groups are kept apart
 
     @property
     def counts(self) -> tuple[Floats, Floats, Floats]:
@@ -324,35 +323,31 @@ def tally(
     by_user: bool = False,
     by_weight: bool = False,
     by_features: bool = False,
-    by_group: bool = False,
     sees: Sees = Sees.PAIR,
     weighted: bool = True,
 ) -> Tally:
     """Count the outcomes of every pair, of all users together or of each.
 
     Neither the order of the rows matters nor, unless it is seen, which item was on the left. By
-    weight, votes of other weights are kept apart, and counted instead of weighed; so are those of
-    other features and other groups.
+    weight, votes of other weights are kept apart, and counted instead of weighed; by features,
+    votes of other features are kept apart.
     """
     weight = votes.weight if weighted else None
     n_items, n_users = votes.n_items, votes.n_users if by_user else 1
     first, second, said = _oriented(votes, sees)
     user = votes.user if by_user else np.zeros(len(votes), dtype=np.int32)
     features = None if votes.features is None or not by_features else votes.features.values.T
-    group = votes.group if by_group else None
-    if features is not None or group is not None or (by_weight and weight is not None):
+    if features is not None or (by_weight and weight is not None):
         kept = [] if features is None else list(features)
         if sees == Sees.PAIR:  # what the left item has more of, the right one has less of
             kept = [np.where(first == votes.left, each, -each) for each in kept]
         alone, summed = (weight, None) if by_weight else (None, weight)
-        others = [each for each in (alone, group) if each is not None]
         (user, first, second, *kept), counts = _counted_rows(
-            (user, first, second, *kept, *others), said, summed
+            (user, first, second, *kept, *([] if alone is None else [alone])), said, summed
         )
-        group = None if group is None else kept.pop()
         alone = None if alone is None else kept.pop()
         features = None if features is None else np.array(kept)
-        return Tally(user, first, second, *counts, alone, features, group)
+        return Tally(user, first, second, counts[0], counts[1], counts[2], alone, features)
     # All in one number: sorting numbers is far faster than sorting rows by them.
     stride = _power_of_2(n_items)
     if (4 * n_users * stride * stride).bit_length() <= PACKED_BITS:
