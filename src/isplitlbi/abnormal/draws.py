@@ -208,9 +208,7 @@ class Draws:
             going = np.flatnonzero(~self.is_settled[:, user]).tolist()
             for some in [going] if len(mine) == 1 else [[test] for test in going]:
                 self._draw(total, user, mine[some[0] if len(mine) > 1 else 0], some)
-            if not self.are_enough[:, user].all() and len(self.kept) < MOST_KEPT // len(
-                mine[0].adds
-            ):
+            if not self.are_enough[:, user].all() and len(self.kept) < MOST_KEPT // len(mine[0].adds):
                 self.kept[user] = mine
 
     def _draw(self, total: int, user: int, revote: Revote, tests: list[int]) -> None:

@@ -65,7 +65,9 @@ class Answers(NamedTuple):
             weight = np.ones(len(votes)) if votes.weight is None else votes.weight / unit
             share = 1.0 if group is None else _share_of_group(votes)
             votes = replace(votes, weight=weight * share, whole=None)
-        found = tally(votes, by_user=True, by_weight=True, by_features=bool(features), sees=sees)
+        found = tally(
+            votes, by_user=True, by_weight=True, by_features=bool(features), sees=sees
+        )
         if group is not None:
             kept = [] if votes.features is None else list(votes.features.values.T)
             pair = votes.left, votes.right

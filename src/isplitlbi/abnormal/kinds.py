@@ -17,6 +17,8 @@ from enum import Enum, auto
 from math import log
 from typing import ClassVar, NamedTuple
 
+import numpy as np
+
 from isplitlbi.abnormal.evidence import Way
 from isplitlbi.typing import Floats, Mask
 

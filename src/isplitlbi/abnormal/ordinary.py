@@ -112,10 +112,7 @@ class Surprise(NamedTuple):
         weigh = np.linalg.inv(both)
         cost = 0.5 * (np.linalg.slogdet(both)[1] + len(one) * np.log(DEVIATION_VARIANCE))
         if varies is None:
-            known, share = (
-                np.einsum("nii->ni", rest.known)[:, :n_traits],
-                one - weigh / DEVIATION_VARIANCE,
-            )
+            known, share = np.einsum("nii->ni", rest.known)[:, :n_traits], one - weigh / DEVIATION_VARIANCE
         else:
             whole = rest.rows @ varies @ np.swapaxes(rest.rows, 1, 2)
             known = np.einsum("nii->ni", whole)[:, :n_traits]

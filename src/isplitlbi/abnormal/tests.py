@@ -25,20 +25,13 @@ from scipy.special import chndtrinc, ndtri
 from isplitlbi.abnormal.directions import Block, Directions, Said
 from isplitlbi.abnormal.draws import Draws
 from isplitlbi.abnormal.expectation import Answers, Expectation, Inputs
-from isplitlbi.abnormal.ordinary import (
-    DEVIATION_VARIANCE,
-    TINY,
-    Rest,
-    Surprise,
-    Yardstick,
-    for_each,
-)
+from isplitlbi.abnormal.ordinary import DEVIATION_VARIANCE, TINY, Rest, Surprise, Yardstick, for_each
 from isplitlbi.abnormal.quality import without_items
 from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.model.parameters import Consensus
 from isplitlbi.runtime.base import Runtime
 from isplitlbi.solvers.common import fit_common
-from isplitlbi.typing import Floats, Places
+from isplitlbi.typing import Floats, Mask, Places
 
 __all__ = ["Flags", "find_flags"]
 
