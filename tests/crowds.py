@@ -5,6 +5,7 @@ from dataclasses import fields, is_dataclass
 import numpy as np
 
 import isplitlbi
+from isplitlbi.abnormal.kinds import KINDS
 from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.data.layout import THRESHOLD as PLACE_OF_THRESHOLD
 from isplitlbi.data.layout import Vector
@@ -18,13 +19,15 @@ SCORES, THRESHOLD = np.linspace(-2, 2, 8), 0.8  # what the crowd agrees on
 ITEMS = np.array([f"item-{number}" for number in range(8)])
 
 # The users of `crowd` who depart from the consensus, and the kind of each.
-KIND_OF = {
-    name: name
-    for name in (
-        "reversed", "careless", "tie-happy", "never-tie", "sharper", "blunter", "different taste",
-    )
-} | {"always left": "position-biased", "always right": "position-biased"}  # fmt: skip
-UNRELIABLE_USERS = {"reversed", "careless", "always left", "always right"}
+OTHERS = ("position-biased", "ring", "too fast", "unclear")
+KIND_OF = {name: name for name in KINDS if name not in OTHERS} | {
+    "always left": "position-biased",
+    "always right": "position-biased",
+    "ring-1": "ring",
+    "ring-2": "ring",
+    "ring-3": "ring",
+}
+UNRELIABLE_USERS = {user for user, kind in KIND_OF.items() if KINDS[kind].list == "unreliable"}
 
 
 def vote(rng, n_votes, scores=SCORES, threshold=THRESHOLD, side=0.0):
@@ -40,12 +43,13 @@ def gather(voters):
     n_votes = [len(outcome) for _, _, outcome in voters.values()]
     left, right, outcome = map(np.concatenate, zip(*voters.values(), strict=True))
     return Comparisons.from_arrays(
-        np.repeat(list(voters), n_votes), ITEMS[left], ITEMS[right], outcome
-    )
+        np.repeat(list(voters), n_votes), ITEMS[left], ITEMS[right], outcome,
+        time=np.concatenate([np.arange(each) for each in n_votes]),
+    )  # fmt: skip
 
 
 def crowd(seed=21, n_users=60):
-    """Let many users vote like the consensus, and one in each other way."""
+    """Let many users vote like the consensus, and one or some in each other way."""
     rng = np.random.default_rng(seed)
     voters = {f"normal-{number:02d}": vote(rng, 60) for number in range(n_users)}
     taste = rng.permutation(SCORES)
@@ -53,6 +57,16 @@ def crowd(seed=21, n_users=60):
     def instead(outcome, n_votes=300):
         return *vote(rng, n_votes)[:2], np.broadcast_to(outcome, n_votes)
 
+    def promoting(item, n_votes=300):
+        left, right, outcome = vote(rng, n_votes)
+        return left, right, np.where(left == item, 1, np.where(right == item, -1, outcome))
+
+    def tiring(n_votes=300):
+        left, right, outcome = vote(rng, n_votes)
+        later = np.arange(n_votes) > n_votes // 2
+        return left, right, np.where(later, rng.integers(-1, 2, size=n_votes), outcome)
+
+    shared = 2.0 * rng.permutation(SCORES)
     return voters | {
         "reversed": vote(rng, 300, -SCORES),
         "careless": instead(rng.integers(-1, 2, size=300)),
@@ -63,6 +77,13 @@ def crowd(seed=21, n_users=60):
         "sharper": vote(rng, 300, 3.0 * SCORES),
         "blunter": vote(rng, 300, 0.4 * SCORES),
         "different taste": vote(rng, 300, taste),
+        "always-tie": instead(0),
+        "pattern": instead(np.resize([1, -1], 300)),
+        "fatigue": tiring(),
+        "leaning": vote(rng, 300, side=1.5),
+        "copier": vote(rng, 300, 50.0 * SCORES, 50.0 * THRESHOLD),
+        "promoter": promoting(1),
+        **{f"ring-{number}": vote(rng, 60, shared) for number in range(1, 4)},
         "diligent-1": vote(rng, 300),
         "diligent-2": vote(rng, 300),
         "newcomer-1": (np.array([3]), np.array([4]), np.array([0])),

@@ -165,7 +165,7 @@ def test_a_larger_false_discovery_rate_names_more_users(stored):
         as_csv("abnormal", stored, "--fdr", fdr)["abnormal"].sum()
         for fdr in ("0.001", "0.05", "0.2")
     )
-    assert 0 < strict <= usual <= lenient < 73
+    assert 0 < strict <= usual <= lenient < 82
 
 
 def test_the_effect_comes_as_csv(stored, model):
@@ -195,7 +195,7 @@ def test_the_table_says_who_in_which_way_and_whether_it_matters(stored, model):
     text = in_one_line(shown)
     counts = len(model.unreliable_users_), len(model.different_users_)
     assert text.startswith(
-        f"{counts[0]} of 73 users are unreliable, {counts[1]} are different; "
+        f"{counts[0]} of {len(model.users_)} users are unreliable, {counts[1]} are different; "
         "5 % of each list may be named by chance. "
         "Unreliable: votes tell little about the items user votes effect kind quality explanation"
     )
@@ -227,9 +227,9 @@ def test_the_table_of_the_effect_ends_with_its_sentence(stored, model):
     assert in_one_line(shown).endswith(model.effect_of_leaving_out().sentence())
 
 
-def test_where_nobody_is_abnormal_nothing_is_said_of_an_effect(stored):
+def test_where_nobody_is_abnormal_nothing_is_said_of_an_effect(stored, model):
     shown = in_one_line(output_of("abnormal", stored, "--fdr", "1e-9"))
-    assert shown.startswith("0 of 73 users are unreliable, 0 are different")
+    assert shown.startswith(f"0 of {len(model.users_)} users are unreliable, 0 are different")
     assert "Without" not in shown
 
 

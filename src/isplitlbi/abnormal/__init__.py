@@ -1,9 +1,10 @@
 """Which users vote differently from the group, how certain that is, in which way, and its effect.
 
-Users are compared with `ordinary` ones, which differ among each other. `tests` asks who is unlike
-them, by `draws` of their votes; `explain` finds out which of the `kinds` a user is of, by `evidence`
-of every explanation, by the `sequence` of votes and by `rings`; `quality` rates how carefully users
-vote, `influence` says what leaving users out would change.
+Users are compared with `ordinary` ones, who differ among each other, in all `directions`. `tests`
+asks whose votes are a `surprise`, by `draws` of ordinary users' votes; `explain` finds out which of
+the `kinds` a user is of, by the `evidence` of every explanation, the `sequence` of votes and
+`rings`; `quality` rates how carefully users vote, `influence` says what leaving users out would
+change.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from isplitlbi.abnormal.expectation import Inputs, TellingVote, find_telling_votes
-from isplitlbi.abnormal.explain import explain
+from isplitlbi.abnormal.explain import Texts, explain
 from isplitlbi.abnormal.influence import N_BOOTSTRAP, Effect, find_effect
 from isplitlbi.abnormal.kinds import DIFFERENT, KINDS, LISTS, UNRELIABLE, UNTRUSTWORTHY, Kind
 from isplitlbi.abnormal.quality import find_quality
@@ -48,9 +49,6 @@ __all__ = [
     "find_telling_votes",
     "joined",
 ]
-
-
-Texts = list[str]  # under this name, since a field is called list
 
 
 @dataclass(frozen=True)
@@ -177,7 +175,9 @@ def find_abnormal_in(
         if inputs.votes.time is None:  # then there is nothing more to tell by whom that is unlikely
             is_unreliable &= flags.uninformed > FAR_FROM_UNINFORMED
         found = explain(inputs, flags.yardstick, is_different, is_unreliable)
-        quality = find_quality(inputs.answers, flags.yardstick.expected, found.log_likelihood)
+        quality = find_quality(
+            inputs.answers, flags.yardstick.expected, found.log_likelihood, found.kind
+        )
     tested = {name: value for name, value in flags._asdict().items() if name not in OF_TESTS}
     return Abnormality(
         fdr, **tested, flagged=np.array([bool(name) for name in found.list], dtype=np.bool_),

@@ -8,9 +8,10 @@ are far larger than the votes: they are formed for some users at a time, and not
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import NamedTuple, Self
+from typing import NamedTuple, Self, TypeVar
 
 import numpy as np
 
@@ -21,12 +22,14 @@ from isplitlbi.model.answering import Answering, ForcedChoice, LogThreshold
 from isplitlbi.model.links import Link
 from isplitlbi.typing import Floats, Indices, Mask, Places
 
-__all__ = ["SLOPE", "Block", "Directions", "Said"]
+__all__ = ["SLOPE", "Block", "Directions", "Said", "for_each"]
 
 SLOPE = 0  # the first column of every user
 # Users are looked at together with those who have up to so many times as many directions.
-ALIKE, FEW = 1.3, 4
+ALIKE, FEW = 1.4, 16
 NUMBERS_AT_ONCE = 1 << 18  # of one matrix of every user of a block
+
+Each = TypeVar("Each")
 
 
 class Said(NamedTuple):
@@ -52,6 +55,22 @@ class Said(NamedTuple):
             np.asarray(np.broadcast_to(each, margin.shape)) for each in found
         )
         return cls(-loss, -by_margin, -by_level, *bends)
+
+
+def for_each(some: Iterable[Each], work: Callable[[Each], None], n_threads: int) -> None:
+    """Call for each, on several threads."""
+    left = iter(list(some))  # each thread takes the next one
+
+    def take() -> None:
+        for each in left:
+            work(each)
+
+    if n_threads == 1:
+        take()
+        return
+    with ThreadPoolExecutor(n_threads) as pool:
+        for thread in [pool.submit(take) for _ in range(n_threads)]:
+            thread.result()
 
 
 @dataclass(frozen=True)
@@ -116,8 +135,8 @@ class Directions:
         ``apart`` is how far apart the consensus puts the items of every question: the column of
         the slope.
         """
-        users = np.flatnonzero(users) if users.dtype == np.bool_ else users
-        order = users[np.argsort(self.n_columns[users], kind="stable")]
+        some = np.flatnonzero(users) if users.dtype == np.bool_ else users.astype(np.int64)
+        order = some[np.argsort(self.n_columns[some], kind="stable")]
         sizes = self.n_columns[order]
         begin = 0
         while begin < len(order):
@@ -169,7 +188,7 @@ class Block(NamedTuple):
     @property
     def width(self) -> int:
         """The largest number of directions."""
-        return self.item.shape[1]
+        return int(self.item.shape[1])
 
     def alone(self) -> Block:
         """Return the same for numbers of these users' questions alone, in their order."""

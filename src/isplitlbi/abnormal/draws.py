@@ -1,22 +1,22 @@
 """An ordinary user in the place of another: votes drawn on the same questions, and what they show.
 
-Two statistics are drawn together: how far the votes are from the consensus in all directions, beside
-what is ordinary; and how little the votes tell about the items.
+Two statistics are drawn together: how far the votes are from the consensus in all directions,
+beside what is ordinary; and how little the votes tell about the items.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from isplitlbi.abnormal.directions import Block, Said
-from isplitlbi.abnormal.expectation import LEAST, Answers, Inputs
-from isplitlbi.abnormal.ordinary import Rest, Surprise, Yardstick, surprise_of
-from isplitlbi.abnormal.quality import of_answers
+from isplitlbi.abnormal.expectation import LEAST, Answers, Inputs, of_answers
+from isplitlbi.abnormal.ordinary import Yardstick
+from isplitlbi.abnormal.surprise import surprise_of
 from isplitlbi.model.links import Link, Logistic
 from isplitlbi.typing import Floats, Mask, Places
 
@@ -28,7 +28,7 @@ Singles = NDArray[np.float32]
 ENOUGH_BEYOND = 10
 MOST_NUMBERS = 2**22  # random numbers at a time
 SAME = 1e-4  # statistics that differ by less, relative to their size, are taken for equal
-MOST_KEPT = 1 << 14  # questions whose draws are kept ready
+MOST_KEPT = 1 << 22  # numbers that are kept for the next round
 NOTHING, TINY = 1e-8, 1e-12  # what is added to a matrix that may be singular, relative and at all
 
 # Questions with more votes than this are drawn as counts, others vote by vote.
@@ -66,11 +66,9 @@ class Revote(NamedTuple):
         By the first yardstick the statistic is told; by each of them users are drawn.
         """
         answers, expected = inputs.answers, yardsticks[0].expected
-        bend, spread = block.bend(said.mm, said.mt, said.tt), block.spread(said, answers)
+        found = yardsticks[0].surprise(block, said, answers)
         error = yardsticks[0].others.error(block)
         ordinary = [yardstick.around(block, error) for yardstick in yardsticks]
-        varies = None if spread is None else spread + bend @ ordinary[0] @ bend
-        found = Surprise.of(Rest.of(ordinary[0], bend), block.n_traits, varies)
         roots, sources = found.roots(), [_root(each) for each in ordinary]
         ends = np.searchsorted(block.row, np.arange(len(block.users) + 1))
         for place, user in enumerate(block.users.tolist()):
@@ -141,7 +139,7 @@ class Revote(NamedTuple):
         vote by itself is as likely as if it were alone.
         """
         if self.noisy is None:
-            share = rng.random((n_votes, n_draws), dtype=np.float32)
+            share: Any = rng.random((n_votes, n_draws), dtype=np.float32)
             return _single(self.link.quantile(share))
         of_left, of_right = self.noisy
         shape = 1 + int(max(of_left.max(), of_right.max())), n_draws
@@ -153,7 +151,7 @@ class Revote(NamedTuple):
 
 
 def _noises(answers: Answers, mine: slice) -> tuple[Places, Places] | None:
-    """Number the pairs of group and item of a user, and return both of every vote."""
+    """Return which pairs of group and item every vote of a user is about, by number."""
     if answers.group is None:
         return None
     n_votes = answers.n_votes[mine]
@@ -187,7 +185,9 @@ class Draws:
         self.yardsticks = list({id(y): y for y in (yardstick, yardstick.of_the_attentive)}.values())
         self.statistics = statistics
         self.is_settled = np.zeros((2, n_users), dtype=np.bool_)  # who is not to be drawn for
-        self.kept: dict[int, list[Revote]] = {}  # for the next round, as far as there is room
+        # For the next round, as far as there is room.
+        self.kept: dict[int, list[Revote]] = {}
+        self.n_kept = 0
         self.p_value = np.where(inputs.answers.voted, 1.0, np.full((2, n_users), np.nan))
         self.beyond, self.drawn = np.zeros((2, 2, n_users), dtype=np.int64)
         numbers = np.random.default_rng(inputs.seed).random((3, inputs.runtime.n_users))
@@ -201,15 +201,16 @@ class Draws:
     def draw(self, total: int, block: Block) -> None:
         """Draw up to that many times, or until enough draws were further out than the votes."""
         users = block.users.tolist()
-        known = [self.kept[user] for user in users if user in self.kept]
-        if len(known) < len(users):
+        known: Iterable[list[Revote]] = [self.kept[user] for user in users if user in self.kept]
+        if not all(user in self.kept for user in users):
             known = Revote.of(self.inputs, self.yardsticks, self.said, block)
         for user, mine in zip(users, known, strict=True):
             going = np.flatnonzero(~self.is_settled[:, user]).tolist()
             for some in [going] if len(mine) == 1 else [[test] for test in going]:
                 self._draw(total, user, mine[some[0] if len(mine) > 1 else 0], some)
-            if not self.are_enough[:, user].all() and len(self.kept) < MOST_KEPT // len(mine[0].adds):
-                self.kept[user] = mine
+            size = mine[0].adds.size
+            if user not in self.kept and self.n_kept + size <= MOST_KEPT:
+                self.kept[user], self.n_kept = mine, self.n_kept + size
 
     def _draw(self, total: int, user: int, revote: Revote, tests: list[int]) -> None:
         before = int(self.drawn[tests, user].min())

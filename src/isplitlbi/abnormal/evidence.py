@@ -11,9 +11,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from isplitlbi.abnormal.directions import SLOPE, Block, Said
+from isplitlbi.abnormal.directions import SLOPE, Block, Said, for_each
 from isplitlbi.abnormal.expectation import Inputs
-from isplitlbi.abnormal.ordinary import Yardstick, diagonals, for_each, posterior
+from isplitlbi.abnormal.ordinary import Yardstick, diagonals
+from isplitlbi.abnormal.surprise import Rest
 from isplitlbi.typing import Floats, Mask, Places
 
 __all__ = ["Found", "Way", "explain_by", "explain_by_one_item"]
@@ -52,11 +53,17 @@ class Found(NamedTuple):
     @classmethod
     def nobody(cls, n_users: int, n_slots: int) -> Found:
         """Start with nothing found."""
-        return cls(np.full(n_users, -np.inf), *np.zeros((4, n_users)), np.zeros(n_slots))
+        slope, side, level, likelihood = np.zeros((4, n_users))
+        return cls(np.full(n_users, -np.inf), slope, side, level, likelihood, np.zeros(n_slots))
 
 
-def explain_by(inputs: Inputs, yardstick: Yardstick, way: Way, asked: Mask) -> Found:
-    """Return how likely votes are in one way, and the numbers that explain them best."""
+def explain_by(
+    inputs: Inputs, yardstick: Yardstick, way: Way, asked: Mask, start: Found | None = None
+) -> Found:
+    """Return how likely votes are in one way, and the numbers that explain them best.
+
+    What another way found of the items is a start.
+    """
     found = Found.nobody(inputs.answers.n_users, len(yardstick.directions.item))
     scale = max(float(np.var(inputs.consensus.scores)), 0.25)
 
@@ -70,10 +77,13 @@ def explain_by(inputs: Inputs, yardstick: Yardstick, way: Way, asked: Mask) -> F
             more[:, SIDE] = way.of_side
         more[:, block.n_traits :] = way.of_taste * scale
         prior += diagonals(more)
-        climbed = _climb(inputs, yardstick, block, way, prior)
+        there = block.slot >= 0
+        first = np.zeros_like(more)
+        if start is not None:
+            first[there] = start.items[block.slot[there]]
+        climbed = _climb(inputs, yardstick, block, way, prior, first)
         found.evidence[block.users] = climbed.evidence
         found.log_likelihood[block.users] = climbed.log_likelihood
-        there = block.slot >= 0
         found.items[block.slot[there]] = climbed.mode[there]
         found.slope[block.users] = way.slope + climbed.mode[:, SLOPE]
         found.level[block.users] = way.level + climbed.mode[:, block.threshold]
@@ -92,8 +102,13 @@ class _Climbed(NamedTuple):
     bend: Floats  # ...how it bends
 
 
-def _climb(inputs: Inputs, yardstick: Yardstick, block: Block, way: Way, prior: Floats) -> _Climbed:
-    """Find the likeliest deviations of some users, by Newton steps that never lead down."""
+def _climb(
+    inputs: Inputs, yardstick: Yardstick, block: Block, way: Way, prior: Floats, start: Floats
+) -> _Climbed:
+    """Find the likeliest deviations of some users, by Newton steps that do not lead down.
+
+    The first step may lead anywhere: what a start costs is not known.
+    """
     answers, expected, question = inputs.answers, yardstick.expected, block.question
     margin = expected.margin[question] + (way.slope - 1.0) * expected.apart[question]
     level, counts = expected.level[question] + way.level, answers.weighted[question]
@@ -103,16 +118,16 @@ def _climb(inputs: Inputs, yardstick: Yardstick, block: Block, way: Way, prior: 
     def look(at: Floats) -> tuple[Floats, Floats, Floats]:
         by_margin, by_level = block.push(at)
         said = Said.of(inputs.link, margin + by_margin, level + by_level, counts, expected.has_ties)
-        likelihood = np.bincount(block.row, said.log_likelihood, n_users)
+        likelihood = np.bincount(block.row, said.log_likelihood, n_users).astype(np.float64)
         return (
             likelihood, local.pull(said.by_margin, said.by_level),
             local.bend(said.mm, said.mt, said.tt),
         )  # fmt: skip
 
-    at, one = np.zeros((n_users, block.width)), np.eye(block.width)
+    at, one = start, np.eye(block.width)
     likelihood, pull, bend = look(at)
     single = prior.astype(np.float32)
-    cost = np.zeros(n_users)
+    cost = np.where(start.any(axis=1), np.inf, 0.0)
     for _ in range(N_STEPS):
         whole = pull + np.einsum("nij,nj->ni", bend, at)
         # Single precision does for a step, and is faster; what it leads to is told in double.
@@ -153,19 +168,19 @@ def explain_by_one_item(
 
     def look(block: Block) -> None:
         prior = yardstick.ordinary(block)
-        climbed = _climb(inputs, yardstick, block, Way(), prior)
-        # What is left of slopes and bends once ordinary deviations took their share.
-        bend, after = climbed.bend, posterior(prior, climbed.bend)
-        whole = climbed.pull + np.einsum("nij,nj->ni", bend, climbed.mode)
-        left = whole - np.einsum("nij,njk,nk->ni", bend, after, whole)
-        known = np.einsum("nii->ni", bend - bend @ after @ bend)
+        nothing = np.zeros((len(block.users), block.width))
+        climbed = _climb(inputs, yardstick, block, Way(), prior, nothing)
+        rest = Rest.of(prior, climbed.bend)
+        whole = climbed.pull + np.einsum("nij,nj->ni", climbed.bend, climbed.mode)
+        left = np.einsum("nij,nj->ni", rest.rows, whole)
+        known = np.einsum("nii->ni", rest.known)
         gain = 0.5 * PROMOTION * left**2 / (1.0 + PROMOTION * known)
         gain -= 0.5 * np.log1p(PROMOTION * known)
         is_item = block.slot >= 0
         best = np.where(is_item, gain, -np.inf).argmax(axis=1)
         rows = np.arange(len(best))
         prior[rows, best, best] += PROMOTION
-        climbed = _climb(inputs, yardstick, block, Way(), prior)
+        climbed = _climb(inputs, yardstick, block, Way(), prior, climbed.mode)
         evidence[block.users] = climbed.evidence - np.log(is_item.sum(axis=1))
         which[block.users] = block.item[rows, best]
         raised[block.users] = climbed.mode[rows, best]

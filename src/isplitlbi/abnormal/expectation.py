@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Self
 
 import numpy as np
+from scipy.special import gammaln
 
 from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.data.layout import Sees, tally
@@ -18,7 +19,15 @@ from isplitlbi.runtime.base import Runtime
 from isplitlbi.solvers.common import common_terms, restated
 from isplitlbi.typing import Floats, Indices, Mask, Places
 
-__all__ = ["Answers", "Expectation", "Inputs", "TellingVote", "find_telling_votes"]
+__all__ = [
+    "Answers",
+    "Expectation",
+    "Inputs",
+    "TellingVote",
+    "find_telling_votes",
+    "of_answers",
+    "without_items",
+]
 
 ONE_OF_EACH = np.eye(3)
 LEAST = np.finfo(np.float64).smallest_subnormal  # of a probability of which a logarithm is taken
@@ -42,7 +51,7 @@ class Answers(NamedTuple):
     columns: Mapping[str, Floats]  # what else may count in a margin: the side, features, by name
     # Votes of one user and one group depend on each other: the group of every vote, in the order of
     # questions.
-    group: Places | None = None
+    group: Indices | None = None
 
     @classmethod
     def of(
@@ -65,9 +74,7 @@ class Answers(NamedTuple):
             weight = np.ones(len(votes)) if votes.weight is None else votes.weight / unit
             share = 1.0 if group is None else _share_of_group(votes)
             votes = replace(votes, weight=weight * share, whole=None)
-        found = tally(
-            votes, by_user=True, by_weight=True, by_features=bool(features), sees=sees
-        )
+        found = tally(votes, by_user=True, by_weight=True, by_features=bool(features), sees=sees)
         if group is not None:
             kept = [] if votes.features is None else list(votes.features.values.T)
             pair = votes.left, votes.right
@@ -155,12 +162,35 @@ def _share_of_group(votes: Comparisons) -> Floats:
 
     In all pairs of one ranking, two votes on one item share its noise, and correlate by a third.
     """
-    both = votes.user * np.int64(int(votes.group.max()) + 1) + votes.group
-    _, group = np.unique(both, return_inverse=True)
+    keys = np.asarray(votes.group, dtype=np.int64)
+    keys = votes.user * (keys.max(initial=0) + 1) + keys
+    _, group = np.unique(keys, return_inverse=True)
     items = [group * np.int64(votes.n_items) + item for item in (votes.left, votes.right)]
     n_items = np.bincount(np.unique(np.concatenate(items)) // votes.n_items)
     votes_per_item = 2.0 * np.bincount(group) / n_items
     return np.asarray(3.0 / (2.0 + votes_per_item))[group]
+
+
+def without_items(answers: Answers, has_ties: bool) -> Floats:
+    """Return the log-likelihood of everybody's answers, whatever the items."""
+    given = answers.by_user(answers.weighted)
+    return of_answers(given, has_ties=has_ties, has_sides=answers.has_sides)
+
+
+def of_answers(amounts: Floats, *, has_ties: bool, has_sides: bool) -> Floats:
+    """Return the log-likelihood of so many answers of each kind, (..., 3), whatever the items.
+
+    Their shares are not known beforehand: all sequences of answers with the same shares. Where
+    sides mean nothing, a decided vote goes either way with the same chance.
+    """
+    total, by_side = amounts.sum(axis=-1), 0.0
+    if not has_sides:
+        decided = amounts[..., 0] + amounts[..., 2]
+        amounts = np.stack([decided, amounts[..., 1]], axis=-1)
+        by_side = -np.log(2.0) * decided
+    n_answers = float(has_sides + has_ties + 1)
+    sequences = gammaln(amounts + 1.0).sum(axis=-1) - gammaln(total + n_answers)
+    return np.asarray(sequences + gammaln(n_answers) + by_side)
 
 
 class Expectation(NamedTuple):

@@ -1,8 +1,8 @@
 """Which list a user is on, and which kind explains the votes.
 
-Every explanation that some kind knows has an evidence; kinds are as likely as the evidence of theirs
-makes them, beside how likely they are beforehand. A kind is named where it is likely enough by itself,
-the list of unreliable users where its kinds are together; else it is not clear.
+Every explanation that some kind knows has an evidence; kinds are as likely as the evidence of
+theirs makes them, beside how likely they are beforehand. A kind is named where it is likely enough
+by itself, the list of unreliable users where its kinds are together; else it is not clear.
 """
 
 from __future__ import annotations
@@ -12,11 +12,14 @@ from typing import NamedTuple
 import numpy as np
 
 from isplitlbi.abnormal.evidence import Found, Way, explain_by, explain_by_one_item
-from isplitlbi.abnormal.expectation import Answers, Expectation, Inputs
+from isplitlbi.abnormal.expectation import Answers, Expectation, Inputs, without_items
 from isplitlbi.abnormal.kinds import (
     DIFFERENT,
     KINDS,
+    LEANING,
+    ONE_ANSWER,
     ORDINARY,
+    OTHER_THRESHOLD,
     OWN_SCORES,
     UNCLEAR,
     UNRELIABLE,
@@ -31,7 +34,6 @@ from isplitlbi.abnormal.kinds import (
     TooFast,
 )
 from isplitlbi.abnormal.ordinary import Yardstick
-from isplitlbi.abnormal.quality import without_items
 from isplitlbi.abnormal.rings import find_rings
 from isplitlbi.abnormal.sequence import explain_by_order, typical_duration
 from isplitlbi.typing import Floats, Mask, Places
@@ -50,12 +52,15 @@ IN_NUMBERS = Way(of_slope=4.0, of_side=4.0, of_level=4.0)
 EXPLANATIONS = tuple(dict.fromkeys(each for kind in KINDS.values() for each in kind.explanations))
 
 
+Texts = list[str]  # under this name, since a field is called list
+
+
 class Explained(NamedTuple):
     """How users vote; lists, kinds and sentences are empty for those not asked about."""
 
-    list: list[str]
-    kind: list[str]
-    sentence: list[str]
+    list: Texts
+    kind: Texts
+    sentence: Texts
     slope: Floats
     side: Floats
     threshold: Floats
@@ -104,11 +109,12 @@ def explain(
         else ""
         for user, kind in enumerate(kinds)
     ]
-    numbers = explain_by(inputs, yardstick, IN_NUMBERS, asked)
+    named = np.array([bool(kind) for kind in kinds])
+    numbers = explain_by(inputs, yardstick, IN_NUMBERS, named, evidences.found[ORDINARY])
     by_items = np.where(is_listed, -np.inf, evidences.best_by_items)
     common = answers.log_likelihood(expected.log_probability)
     return Explained(
-        lists, kinds, sentences, *_in_numbers(inputs, numbers, asked), np.maximum(common, by_items)
+        lists, kinds, sentences, *_in_numbers(inputs, numbers, named), np.maximum(common, by_items)
     )
 
 
@@ -124,17 +130,20 @@ class _Evidences(NamedTuple):
     def of(cls, inputs: Inputs, yardstick: Yardstick, asked: Mask) -> _Evidences:
         answers = inputs.answers
         has_ties, has_sides = yardstick.expected.has_ties, answers.has_sides
-        ways = [each for each in (*EXPLANATIONS, ORDINARY) if isinstance(each, Way)]
-        found = {
-            way: explain_by(inputs, yardstick, way, asked)
-            for way in ways
-            if (has_ties or way._replace(of_level=0.0) != ORDINARY or way == ORDINARY)
-            and (has_sides or not way.of_side)
-        }
+        given = answers.by_user(answers.weighted)
+        # Ties alone can be explained by nearly everything; then nothing else is asked about.
+        varied = asked & (given[:, 1] < ONE_ANSWER * given.sum(axis=1))
+        ordinary = explain_by(inputs, yardstick, ORDINARY, asked)
+        found = {ORDINARY: ordinary}
+        for way in (each for each in EXPLANATIONS if isinstance(each, Way)):
+            if (has_ties or way != OTHER_THRESHOLD) and (has_sides or way != LEANING):
+                start = ordinary if way.slope == ORDINARY.slope else None
+                of_whom = asked if way == OTHER_THRESHOLD else varied
+                found[way] = explain_by(inputs, yardstick, way, of_whom, start)
         values: dict[Explanation, Floats] = {way: each.evidence for way, each in found.items()}
         answered = without_items(answers, has_ties)
         values[Beyond.ANSWERS] = np.where(asked, answered, -np.inf)
-        one_item, item, raised = explain_by_one_item(inputs, yardstick, asked)
+        one_item, item, raised = explain_by_one_item(inputs, yardstick, varied)
         values[Beyond.ONE_ITEM] = one_item
         if (sequence := explain_by_order(inputs, asked)) is not None:
             values[Beyond.PATTERN], values[Beyond.TIRING] = sequence

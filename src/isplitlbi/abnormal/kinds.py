@@ -17,16 +17,18 @@ from enum import Enum, auto
 from math import log
 from typing import ClassVar, NamedTuple
 
-import numpy as np
-
 from isplitlbi.abnormal.evidence import Way
 from isplitlbi.typing import Floats, Mask
 
 __all__ = [
     "DIFFERENT",
     "KINDS",
+    "LEANING",
     "LISTS",
+    "ONE_ANSWER",
     "ORDINARY",
+    "OTHER_THRESHOLD",
+    "OWN_SCORES",
     "UNCLEAR",
     "UNRELIABLE",
     "UNTRUSTWORTHY",
@@ -42,10 +44,14 @@ UNRELIABLE, DIFFERENT = "unreliable", "different"
 LISTS = (UNRELIABLE, DIFFERENT)
 UNCLEAR = "unclear"
 
-# Who gives one answer in less than this share of votes does not give one answer whatever is shown.
-ONE_ANSWER = 0.9
+# Who gives one answer in less than the first share of votes does not give it whatever is shown; who
+# gives it in less than the second hardly ever does.
+ONE_ANSWER, NEVER = 0.9, 0.02
 # Who votes less than this share of decided votes to one side is not called position-biased.
 LOPSIDED = 2 / 3
+
+# Slopes of users who reverse the consensus, and of those who are only less sure of it.
+MOST_OF_REVERSED, LEAST_OF_BLUNTER = -0.4, 0.15
 
 # People differ more often than they cheat, and cheat more often in simple ways.
 OFTEN, RARE = 2.0, 0.3
@@ -135,6 +141,8 @@ class Kind(ABC):
         What it explains votes by.
     prior : float
         How much likelier than others it is beforehand.
+    quality : float or None
+        The quality of every user of this kind, where it does not follow from the votes.
     """
 
     name: ClassVar[str]
@@ -142,6 +150,7 @@ class Kind(ABC):
     list: ClassVar[str] = DIFFERENT
     explanations: ClassVar[tuple[Explanation, ...]] = ()
     prior: ClassVar[float] = 1.0
+    quality: ClassVar[float | None] = None
 
     def covers(self, explanation: Explanation, found: Outcome) -> Mask:
         """Say of which users it is the kind, if this explanation is right."""
@@ -157,6 +166,10 @@ class Reversed(Kind):
 
     name, colour, list = "reversed", "#a50026", UNRELIABLE
     explanations = (REVERSED,)
+
+    def covers(self, explanation: Explanation, found: Outcome) -> Mask:
+        """Tell by a slope that is clearly negative."""
+        return (found.slope < MOST_OF_REVERSED) & (found.ties < ONE_ANSWER)
 
     def sentence(self, figures: Figures) -> str:
         """Say how many votes are the wrong way round."""
@@ -283,14 +296,24 @@ class TieHappy(_OtherThreshold):
         return (found.level > 0.0) & (found.ties < ONE_ANSWER)
 
 
-class NeverTie(_OtherThreshold):
-    """Declares fewer ties than the consensus would, or none."""
+class TieShy(_OtherThreshold):
+    """Declares fewer ties than the consensus would."""
 
-    name, colour = "never-tie", "#c288c9"
+    name, colour = "tie-shy", "#c288c9"
 
     def covers(self, explanation: Explanation, found: Outcome) -> Mask:
         """Tell by a smaller threshold."""
-        return found.level <= 0.0
+        return (found.level <= 0.0) & (found.ties > NEVER)
+
+
+class NeverTie(_OtherThreshold):
+    """Declares hardly any tie where the consensus would."""
+
+    name, colour = "never-tie", "#e7b8ea"
+
+    def covers(self, explanation: Explanation, found: Outcome) -> Mask:
+        """Tell by a smaller threshold, and no ties."""
+        return (found.level <= 0.0) & (found.ties <= NEVER)
 
 
 class _OtherScale(Kind):
@@ -309,12 +332,17 @@ class Sharper(_OtherScale):
     name, colour, certainty = "sharper", "#1b7837", "is surer of it"
     explanations = (SHARPER,)
 
+    def covers(self, explanation: Explanation, found: Outcome) -> Mask:
+        """Tell by a larger slope."""
+        return (found.slope > 1.0) & (found.ties < ONE_ANSWER)
+
 
 class Copier(_OtherScale):
     """Votes by the order of the consensus, as if there were no noise."""
 
     name, colour, certainty = "copier", "#00441b", "hardly ever strays from it"
     explanations = (COPIED,)
+    quality = 0.5  # whether such a user looks at the items, the votes cannot tell
 
 
 class Blunter(_OtherScale):
@@ -322,6 +350,10 @@ class Blunter(_OtherScale):
 
     name, colour, certainty = "blunter", "#74a57f", "is less sure of it"
     explanations = (BLUNTER,)
+
+    def covers(self, explanation: Explanation, found: Outcome) -> Mask:
+        """Tell by a smaller slope that is still one."""
+        return (found.slope > LEAST_OF_BLUNTER) & (found.slope < 1.0) & (found.ties < ONE_ANSWER)
 
 
 class DifferentTaste(Kind):
@@ -386,6 +418,7 @@ KINDS: dict[str, Kind] = {
         TooFast(),
         Leaning(),
         TieHappy(),
+        TieShy(),
         NeverTie(),
         Sharper(),
         Copier(),

@@ -8,32 +8,24 @@ in a mixture, so that those who stand out do not make what they do ordinary.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
-from typing import NamedTuple, TypeVar
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 import numpy as np
-from scipy.special import log_ndtr
 
-from isplitlbi.abnormal.directions import SLOPE, Block, Directions, Said
-from isplitlbi.abnormal.expectation import Expectation, Inputs
-from isplitlbi.abnormal.quality import without_items
+from isplitlbi.abnormal.directions import SLOPE, Block, Directions, Said, for_each
+from isplitlbi.abnormal.expectation import Answers, Expectation, Inputs, without_items
+from isplitlbi.abnormal.surprise import Rest, Surprise
 from isplitlbi.typing import Floats, Mask, Places
 
-__all__ = ["Rest", "Surprise", "Yardstick", "diagonals", "for_each", "posterior"]
-
-# By how much more than ordinary a user deviates who stands out: a variance in logits; of the slope,
-# relative to it.
-DEVIATION_VARIANCE = 1.0
-TINY = 1e-12
+__all__ = ["Others", "Yardstick", "diagonals"]
 
 # Variances of those who look at the items: of the slope; of sides, features and thresholds.
 MOST_OF_SLOPE, MOST_OF_TRAITS = 0.0625, 0.25
 
 # Errors of the consensus depend on each other; beyond so many items they are taken as independent.
 MOST_ITEMS = 2_000
-MOST_KEPT = 64  # blocks of users
+MOST_KEPT = 1 << 22  # numbers of matrices that are needed again
 
 N_ROUNDS, N_ROUNDS_AGAIN = 7, 3
 FIRST_VARIANCE, SMALLEST, LARGEST = 0.05, 1e-5, 4.0
@@ -43,125 +35,6 @@ N_STEPS, N_SHARES = 4, 1_000
 FIRST_SHARE, LEAST_SHARE, MOST_SHARE = 0.1, 0.01, 0.5  # of users who stand out
 # Cubes of the numbers of directions, summed over the users who are looked at closely.
 MOST_WORK = 1e7
-
-Each = TypeVar("Each")
-
-
-def for_each(some: Iterable[Each], work: Callable[[Each], None], n_threads: int) -> None:
-    """Call for each, on several threads."""
-    left = iter(list(some))  # each thread takes the next one
-
-    def take() -> None:
-        for each in left:
-            work(each)
-
-    if n_threads == 1:
-        take()
-        return
-    with ThreadPoolExecutor(n_threads) as pool:
-        for thread in [pool.submit(take) for _ in range(n_threads)]:
-            thread.result()
-
-
-def posterior(prior: Floats, bend: Floats) -> Floats:
-    """Return covariances after votes that bend so much, of deviations with these before."""
-    return np.linalg.solve(np.eye(bend.shape[-1]) + prior @ bend, prior)
-
-
-class Rest(NamedTuple):
-    """What is left of slopes once ordinary deviations took their share: (n, width, width) each."""
-
-    after: Floats  # covariances of deviations, given the votes
-    rows: Floats  # by which slopes are multiplied to leave the rest
-    known: Floats  # the variance of the rest
-    size: Floats  # (n,) logarithm of by how much votes narrow the deviations down
-
-    @classmethod
-    def of(cls, ordinary: Floats, bend: Floats) -> Rest:
-        """Find it for deviations of some covariance, and votes that bend so much."""
-        one = np.eye(bend.shape[-1])
-        both = one + ordinary @ bend
-        after = np.linalg.solve(both, ordinary)
-        rows = one - bend @ after
-        return cls(after, rows, rows @ bend, np.linalg.slogdet(both)[1])
-
-
-class Surprise(NamedTuple):
-    """Whether deviations larger than ordinary would explain votes better, user by user.
-
-    One trait after another is asked about, then the taste: a user who stands out in one way is not
-    to be lost among all the others.
-    """
-
-    rows: Floats  # (n, width, width): what slopes are multiplied by
-    known: Floats  # (n, n_traits) how surely each trait is known beside what is ordinary
-    weigh: Floats  # (n, n_items, n_items): the statistic of taste weighs what is left by it
-    cost: Floats  # (n,) what a larger variance of taste costs, in nats
-    mean: Floats  # (n,) of the statistic of taste, if a user is ordinary
-    freedom: Floats  # (n,) and as how many squares it varies
-
-    @classmethod
-    def of(cls, rest: Rest, n_traits: int, varies: Floats | None = None) -> Surprise:
-        """Compare ordinary deviations with those of `DEVIATION_VARIANCE` more.
-
-        Slopes of votes with different weights vary otherwise than votes bend.
-        """
-        own = rest.known[:, n_traits:, n_traits:]
-        one = np.eye(own.shape[-1])
-        both = 0.5 * (own + np.swapaxes(own, 1, 2)) + one / DEVIATION_VARIANCE
-        weigh = np.linalg.inv(both)
-        cost = 0.5 * (np.linalg.slogdet(both)[1] + len(one) * np.log(DEVIATION_VARIANCE))
-        if varies is None:
-            known, share = np.einsum("nii->ni", rest.known)[:, :n_traits], one - weigh / DEVIATION_VARIANCE
-        else:
-            whole = rest.rows @ varies @ np.swapaxes(rest.rows, 1, 2)
-            known = np.einsum("nii->ni", whole)[:, :n_traits]
-            share = weigh @ whole[:, n_traits:, n_traits:]
-        mean = np.einsum("nii->n", share)
-        freedom = mean**2 / np.maximum(np.einsum("nij,nji->n", share, share), TINY)
-        return cls(rest.rows, known, weigh, cost, mean, freedom)
-
-    @property
-    def _scale(self) -> Floats:
-        """What makes the numbers of traits standard normal, by an ordinary user."""
-        return np.where(self.known > TINY, 1.0 / np.sqrt(np.maximum(self.known, TINY)), 0.0)
-
-    def _split(self, pull: Floats) -> tuple[Floats, Floats]:
-        """Return the numbers of traits, and the statistic of taste."""
-        left, n_traits = np.einsum("nij,nj->ni", self.rows, pull), self.known.shape[1]
-        own = left[:, n_traits:]
-        return left[:, :n_traits] * self._scale, np.einsum("ni,nij,nj->n", own, self.weigh, own)
-
-    def roots(self) -> Floats:
-        """Return rows of which the first give the numbers of traits, the others squares of taste."""
-        n_traits = self.known.shape[1]
-        roots = np.swapaxes(np.linalg.cholesky(self.weigh), 1, 2) @ self.rows[:, n_traits:]
-        return np.concatenate([self.rows[:, :n_traits] * self._scale[:, :, None], roots], axis=1)
-
-    def statistic(self, pull: Floats) -> Floats:
-        """Return how surprising the most surprising of them is: minus the logarithm of a chance."""
-        traits, taste = self._split(pull)
-        return surprise_of(traits, taste, self.mean, self.freedom)
-
-    def evidence(self, pull: Floats) -> Floats:
-        """Return the logarithm of how much more likely slopes are if one of them is larger."""
-        traits, taste = self._split(pull)
-        more = DEVIATION_VARIANCE * self.known
-        of_traits = 0.5 * (traits**2 * more / (1.0 + more) - np.log1p(more))
-        found = np.column_stack([of_traits, 0.5 * taste - self.cost])
-        return np.asarray(np.logaddexp.reduce(found, axis=1) - np.log(found.shape[1]))
-
-
-def surprise_of(traits: Floats, taste: Floats, mean: Floats, freedom: Floats) -> Floats:
-    """Return minus the logarithm of the smallest chance of normal numbers and a sum of squares.
-
-    The cube root of a sum of squares is about normal (Wilson and Hilferty, 1931).
-    """
-    part = 2.0 / (9.0 * np.maximum(freedom, TINY))
-    root = np.cbrt(np.maximum(taste, 0.0) / np.maximum(mean, TINY))
-    of_taste = -log_ndtr(-(root - 1.0 + part) / np.sqrt(part))
-    of_traits = -log_ndtr(-np.abs(traits)) - np.log(2.0)
-    return np.maximum(np.where(mean > TINY, of_taste, 0.0), of_traits.max(axis=-1, initial=0.0))
 
 
 class Others(NamedTuple):
@@ -199,7 +72,7 @@ class Others(NamedTuple):
         found = self.kept.get(key)
         if found is None:
             found = self._error(block)
-            if len(self.kept) < MOST_KEPT:
+            if found.size + sum(each.size for each in self.kept.values()) <= MOST_KEPT:
                 self.kept[key] = found
         return found
 
@@ -213,7 +86,7 @@ class Others(NamedTuple):
             variance = self.covariance[item]
             return diagonals(variance / np.maximum(1.0 - variance * diagonal, SMALLEST))
         together = self.covariance[item[:, :, None], item[:, None, :]]
-        return np.linalg.solve(np.eye(block.width) - together @ bend, together)
+        return np.asarray(np.linalg.solve(np.eye(block.width) - together @ bend, together))
 
 
 @dataclass(frozen=True)
@@ -236,6 +109,7 @@ class Yardstick:
     expected: Expectation
     others: Others
     variances: Floats
+    kept: dict[bytes, Surprise] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -281,7 +155,7 @@ class Yardstick:
             beside=sum((mean * column for mean, column in of_others), start=0.0),
             by_level=means[directions.threshold],
         )  # fmt: skip
-        return replace(found, expected=expected)
+        return replace(found, expected=expected, kept={})
 
     def _sharpened(self, inputs: Inputs, inside: Mask) -> float:
         """Return by how much more sharply each tells items apart than all together seem to.
@@ -320,10 +194,14 @@ class Yardstick:
         most = np.full(len(self.variances), np.inf)
         most[SLOPE], most[1 : self.directions.n_traits] = MOST_OF_SLOPE, MOST_OF_TRAITS
         variances = np.minimum(self.variances, most)
-        return self if np.all(variances == self.variances) else replace(self, variances=variances)
+        return (
+            self
+            if np.all(variances == self.variances)
+            else replace(self, variances=variances, kept={})
+        )
 
     def ordinary(self, block: Block) -> Floats:
-        """Return the covariances of ordinary users' deviations, errors of the consensus included."""
+        """Return covariances of ordinary users' deviations, errors of the consensus included."""
         return self.around(block, self.others.error(block))
 
     def around(self, block: Block, error: Floats) -> Floats:
@@ -332,6 +210,19 @@ class Yardstick:
         there[:, : block.n_traits] = True
         component = np.minimum(np.arange(block.width), block.n_traits)
         return diagonals(self.variances[component] * there) + error
+
+    def surprise(self, block: Block, said: Said, answers: Answers) -> Surprise:
+        """Return what is more than ordinary of these users; found once, as far as there is room."""
+        key = block.users.tobytes()
+        if key in self.kept:
+            return self.kept[key]
+        bend, ordinary = block.bend(said.mm, said.mt, said.tt), self.ordinary(block)
+        spread = block.spread(said, answers)
+        varies = None if spread is None else spread + bend @ ordinary @ bend
+        found = Surprise.of(Rest.of(ordinary, bend), block.n_traits, varies)
+        if bend.size + sum(each.rows.size for each in self.kept.values()) <= MOST_KEPT:
+            self.kept[key] = found
+        return found
 
     def blocks(self, users: Mask | Places) -> list[Block]:
         """Return users in blocks."""
@@ -381,7 +272,8 @@ def _estimated(inputs: Inputs, start: Yardstick, n_rounds: int) -> tuple[Floats,
         modes = [mode for mode, _ in parts]
         sums = [sum(each) for each in zip(*(part for _, part in parts), strict=True)]
         if not sums:
-            sums = list(_Sums(*np.zeros((3, len(means))), 0.0, 0.0))
+            nothing = np.zeros_like(means)
+            sums = [nothing, nothing, nothing, 0.0, 0.0]
         found = _Sums(*inputs.runtime.total(*sums))
         change = found.squares / np.maximum(found.known, LEAST_KNOWN)
         change = change ** np.where(change > 1.0, MORE, LESS)
@@ -420,11 +312,12 @@ def _looked_at(
     # Yes or no: weights between would favour those who, by chance, agree best.
     is_ordinary = (odds < np.log(1.0 / share - 1.0)).astype(np.float64)
     explained = np.einsum("nii->ni", rest.known)
-    sums = [
+    squares, known_of, slopes = (
         np.bincount(component, is_ordinary @ each, len(means)).astype(np.float64)
         for each in (left**2, explained, left)
-    ]
-    return centre + own, _Sums(*sums, float(np.sum(1.0 - is_ordinary)), float(len(is_ordinary)))
+    )
+    outside = float(np.sum(1.0 - is_ordinary))
+    return centre + own, _Sums(squares, known_of, slopes, outside, float(len(is_ordinary)))
 
 
 def _sample(inputs: Inputs, directions: Directions) -> Places:

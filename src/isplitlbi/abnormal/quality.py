@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-import numpy as np
-from scipy.special import expit, gammaln
+from collections.abc import Sequence
 
-from isplitlbi.abnormal.expectation import Answers, Expectation
+import numpy as np
+from scipy.special import expit
+
+from isplitlbi.abnormal.expectation import Answers, Expectation, of_answers
+from isplitlbi.abnormal.kinds import KINDS
 from isplitlbi.typing import Floats
 
-__all__ = ["find_quality", "of_answers", "without_items"]
+__all__ = ["find_quality"]
 
 # Quality starts from one half, as if so much had been seen already (in nats).
 PRIOR, START = 2.0, 0.5
@@ -16,7 +19,9 @@ PRIOR, START = 2.0, 0.5
 STEEPNESS = 2.0 * np.log(9.0)
 
 
-def find_quality(answers: Answers, expected: Expectation, explained: Floats) -> Floats:
+def find_quality(
+    answers: Answers, expected: Expectation, explained: Floats, kind: Sequence[str]
+) -> Floats:
     """Rate everybody between 0 and 1, beside what a careful voter would show; nan without votes.
 
     The yardstick is what the votes would be worth if they did not depend on the items at all, only
@@ -30,6 +35,8 @@ def find_quality(answers: Answers, expected: Expectation, explained: Floats) -> 
         The votes, and what the consensus expects.
     explained
         The log-likelihood of every user's votes, as far as they depend on the items.
+    kind
+        The kind of every user, if any; some have a quality of their own.
     """
     amount = answers.n_votes * answers.weight
     careful = answers.sum_by_user(
@@ -41,26 +48,8 @@ def find_quality(answers: Answers, expected: Expectation, explained: Floats) -> 
     gain = explained - of_answers(given, **known)
     possible = np.maximum(careful - of_answers(foreseen, **known), 0.0)
     share = (gain + PRIOR * START) / (possible + PRIOR)
-    return np.where(given.sum(axis=1) > 0, expit(STEEPNESS * (share - START)), np.nan)
-
-
-def without_items(answers: Answers, has_ties: bool) -> Floats:
-    """Return the log-likelihood of everybody's answers, whatever the items."""
-    given = answers.by_user(answers.weighted)
-    return of_answers(given, has_ties=has_ties, has_sides=answers.has_sides)
-
-
-def of_answers(amounts: Floats, *, has_ties: bool, has_sides: bool) -> Floats:
-    """Return the log-likelihood of so many answers of each kind, (..., 3), whatever the items.
-
-    Their shares are not known beforehand: all sequences of answers with the same shares. Where
-    sides mean nothing, a decided vote goes either way with the same chance.
-    """
-    total, by_side = amounts.sum(axis=-1), 0.0
-    if not has_sides:
-        decided = amounts[..., 0] + amounts[..., 2]
-        amounts = np.stack([decided, amounts[..., 1]], axis=-1)
-        by_side = -np.log(2.0) * decided
-    n_answers = float(has_sides + has_ties + 1)
-    sequences = gammaln(amounts + 1.0).sum(axis=-1) - gammaln(total + n_answers)
-    return np.asarray(sequences + gammaln(n_answers) + by_side)
+    quality = np.where(given.sum(axis=1) > 0, expit(STEEPNESS * (share - START)), np.nan)
+    for user, name in enumerate(kind):
+        if name and (own := KINDS[name].quality) is not None:
+            quality[user] = own
+    return quality

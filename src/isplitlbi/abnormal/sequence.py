@@ -9,8 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from isplitlbi.abnormal.expectation import Inputs
-from isplitlbi.abnormal.quality import of_answers
+from isplitlbi.abnormal.expectation import Inputs, of_answers
 from isplitlbi.data.layout import Shown
 from isplitlbi.model.answering import log_probabilities
 from isplitlbi.typing import Floats, Mask

@@ -22,16 +22,16 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import chndtrinc, ndtri
 
-from isplitlbi.abnormal.directions import Block, Directions, Said
+from isplitlbi.abnormal.directions import Block, Directions, Said, for_each
 from isplitlbi.abnormal.draws import Draws
-from isplitlbi.abnormal.expectation import Answers, Expectation, Inputs
-from isplitlbi.abnormal.ordinary import DEVIATION_VARIANCE, TINY, Rest, Surprise, Yardstick, for_each
-from isplitlbi.abnormal.quality import without_items
+from isplitlbi.abnormal.expectation import Answers, Expectation, Inputs, without_items
+from isplitlbi.abnormal.ordinary import Yardstick
+from isplitlbi.abnormal.surprise import DEVIATION_VARIANCE, TINY
 from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.model.parameters import Consensus
 from isplitlbi.runtime.base import Runtime
 from isplitlbi.solvers.common import fit_common
-from isplitlbi.typing import Floats, Mask, Places
+from isplitlbi.typing import Floats, Places
 
 __all__ = ["Flags", "find_flags"]
 
@@ -104,9 +104,10 @@ def find_flags(
     )
     # Chance may break a tie below any cut, but nobody is named by that alone.
     q_value[:, needed > 0] = np.maximum(q_value[:, needed > 0], np.nextafter(fdr, 1.0))
+    effect, low, high = _effects(found, answers)
     return Flags(
         yardstick, inputs.consensus, draws.p_value[0], q_value[0], draws.p_value[1], q_value[1],
-        *_effects(found, answers), found.uninformed, needed,
+        effect, low, high, found.uninformed, needed,
     )  # fmt: skip
 
 
@@ -166,12 +167,7 @@ def _standing(
         users = block.users
         bend = block.bend(said.mm, said.mt, said.tt)
         pull = block.pull(said.by_margin, said.by_level)
-        error = yardstick.others.error(block)
-        ordinary = yardstick.around(block, error)
-        rest = Rest.of(ordinary, bend)
-        spread = block.spread(said, answers)
-        varies = None if spread is None else spread + bend @ ordinary @ bend
-        found = Surprise.of(rest, block.n_traits, varies)
+        found, spread = yardstick.surprise(block, said, answers), block.spread(said, answers)
         numbers.statistic[users] = found.statistic(pull)
         numbers.evidence[users] = found.evidence(pull)
         if is_last:
@@ -179,7 +175,7 @@ def _standing(
             share = whole @ (bend if spread is None else spread)
             mean = np.einsum("nii->n", share)
             # Errors of the consensus move these numbers as noise of votes does.
-            moved = np.einsum("nij,nji->n", bend @ whole @ bend, error)
+            moved = np.einsum("nij,nji->n", bend @ whole @ bend, yardstick.others.error(block))
             more = 1.0 + moved / np.maximum(mean, TINY)
             numbers.apart[users] = np.einsum("ni,nij,nj->n", pull, whole, pull)
             numbers.mean[users] = mean * more
@@ -190,7 +186,7 @@ def _standing(
 
 
 def _effects(found: _Standing, answers: Answers) -> list[Floats]:
-    """Return effects with their intervals: lower end, middle, upper end... in the order of Flags.
+    """Return effects, and the lower and upper ends of their intervals.
 
     The statistic is about a multiple of a chi-squared number whose noncentrality is the square of
     the effect times the number of votes.
@@ -201,14 +197,10 @@ def _effects(found: _Standing, answers: Answers) -> list[Floats]:
     freedom = np.where(there, found.mean / scale, 1.0)
     value = np.where(there, found.apart / scale, 0.0)
     low, middle, high = (
-        np.sqrt(
-            np.maximum(scale * _noncentrality(value, freedom, 1.0 - p), 0.0)
-            / np.maximum(n_votes, 1)
-        )
+        np.sqrt(scale * _noncentrality(value, freedom, 1.0 - p) / np.maximum(n_votes, 1))
         for p in INTERVAL
     )
-    nobody = n_votes == 0
-    return [np.where(nobody, np.nan, each) for each in (middle, low, high)]
+    return [np.where(n_votes > 0, each, np.nan) for each in (middle, low, high)]
 
 
 def _noncentrality(value: Floats, freedom: Floats, share: float) -> Floats:
@@ -216,7 +208,8 @@ def _noncentrality(value: Floats, freedom: Floats, share: float) -> Floats:
     most = 200.0  # beyond, the square root is as good as normal
     found = chndtrinc(np.minimum(value, most), freedom, share)
     far = np.maximum(np.sqrt(np.maximum(value - freedom, 0.0)) - ndtri(share), 0.0) ** 2
-    return np.where((value > most) | ~np.isfinite(found), far, found)
+    found = np.where((value > most) | ~np.isfinite(found), far, found)
+    return np.where(found > TINY, found, 0.0)
 
 
 # --- the consensus of those who agree --------------------------------------------------------
