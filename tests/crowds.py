@@ -27,6 +27,7 @@ KIND_OF = {name: name for name in KINDS if name not in OTHERS} | {
     "ring-2": "ring",
     "ring-3": "ring",
 }
+UNRELIABLE_USERS = {user for user, kind in KIND_OF.items() if KINDS[kind].list == "unreliable"}
 
 
 def vote(rng, n_votes, scores=SCORES, threshold=THRESHOLD, side=0.0):
@@ -154,7 +155,8 @@ QUICK = {"kappa": 5.0, "times": [0.4], "time": 0.7}
 
 USER_COLUMNS = [
     "user", "votes", "entry_time", "entry_rank", "distance", "p_value", "q_value", "abnormal",
-    "kind", "quality", "explanation",
+    "kind", "quality", "explanation", "list", "effect", "effect_low", "effect_high",
+    "p_unreliable", "q_unreliable",
 ]  # fmt: skip
 EFFECT_COLUMNS = [
     "item", "rank", "rank_low", "rank_high", "rank_without", "score", "score_without", "tier",

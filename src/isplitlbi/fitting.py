@@ -17,7 +17,7 @@ import numpy as np
 from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.data.readers import Parts
 from isplitlbi.data.summary import Summary
-from isplitlbi.errors import InvalidSetting
+from isplitlbi.errors import InvalidSetting, PathFailed
 from isplitlbi.jobs import (
     CountFolds,
     EstimateSizes,
@@ -30,10 +30,11 @@ from isplitlbi.jobs import (
     ScoreFold,
 )
 from isplitlbi.model.links import Link
-from isplitlbi.model.parameters import Parameters
+from isplitlbi.model.parameters import Consensus, Parameters
 from isplitlbi.model.terms import PAPER, Terms
-from isplitlbi.path import MOST_SNAPSHOTS, RegularizationPath
+from isplitlbi.path import MOST_SNAPSHOTS, Ending, RegularizationPath
 from isplitlbi.runtime.base import Workforce
+from isplitlbi.runtime.local import Local
 from isplitlbi.runtime.progress import Progress, Reporter
 from isplitlbi.selection import (
     ESTIMATES,
@@ -46,12 +47,13 @@ from isplitlbi.selection import (
 )
 from isplitlbi.sizing import Search
 from isplitlbi.solvers.checkpoints import Checkpoints
+from isplitlbi.solvers.driver import follow
 from isplitlbi.solvers.implicit import Implicit
 from isplitlbi.solvers.scales import Given
 from isplitlbi.solvers.settings import Dynamics, PathSettings, Scheme
 from isplitlbi.typing import Floats, Indices
 
-__all__ = ["FitSettings", "Fitted", "fit"]
+__all__ = ["FitSettings", "Fitted", "fit", "fit_consensus_again"]
 
 # Where the user in the middle deviates by less than this share of what all do, few differ by much,
 # and nu is what fits the others. It was settled on simulated studies: benchmarks/sizes.py. Below
@@ -218,6 +220,22 @@ def fit(
         kept = Checkpoints.of_fit(checkpoints, identity, checkpoint_every)
         runtime.settle(checkpoints)
     return _Fit(votes, settings, runtime, kept, Reporter(progress)).run()
+
+
+def fit_consensus_again(fitted: Fitted, scheme: Scheme, local: Local) -> Consensus:
+    """Return the consensus of the votes at hand at the time of another fit, by its settings.
+
+    Nothing is chosen anew. Terms, nu, kappa and all times of the path are those of that fit: on its
+    own votes, the consensus is the same to the last bit.
+    """
+    path, dynamics, time = fitted.path, fitted.dynamics, fitted.time
+    if path is None or dynamics is None or time is None:
+        raise InvalidSetting("this fit follows no path.")
+    settings = PathSettings(fitted.link, dynamics, scheme, path.times, path.terms)
+    again = follow(local.votes, settings, local, keep=False)
+    if again.ending is not Ending.COMPLETE:
+        raise PathFailed(again.ending.value)
+    return again.consensus_at(time)
 
 
 def _refuse_on_a_cluster(settings: FitSettings) -> None:

@@ -2,7 +2,7 @@
 
     model.json       which estimator, its settings, what was chosen, the votes' fingerprint, figures
     consensus.csv    tier,item,score
-    users.csv        every user: entry, p-value, whether abnormal, kind, quality
+    users.csv        every user: list, effect, p-values, kind, quality, entry
     votes.npz        the votes, indexed; where workers have read them, only who voted how often
     path.npz         the regularization path, where there is one
     parameters.npz   consensus and deviations, where there is no path to take them from
@@ -53,7 +53,7 @@ from isplitlbi.solvers import Dynamics
 
 __all__ = ["ESTIMATORS", "load_model", "refuse_existing", "save_model"]
 
-FORMAT, FORMAT_VERSION = "isplitlbi model", 6
+FORMAT, FORMAT_VERSION = "isplitlbi model", 7
 
 # What can be stored; a new estimator that has scores is added here.
 ESTIMATORS: dict[str, type[ScoreEstimator]] = {

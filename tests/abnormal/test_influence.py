@@ -4,28 +4,72 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from crowds import centred
+from crowds import centred, consensus_in, forced
 from isplitlbi.abnormal import Effect, find_effect
 from isplitlbi.errors import InvalidVotes
 from isplitlbi.model.links import Logistic
+from isplitlbi.solvers import bootstrap_consensus, fit_consensus
 
 LINK = Logistic()
 
 
+def common(votes):
+    return fit_consensus(votes, LINK)
+
+
+def effect_on(votes, left_out, fit=common, n_draws=200):
+    """Leave users out of a consensus by maximum likelihood."""
+    drawn = bootstrap_consensus(votes, LINK, n_draws, 0)
+    return find_effect(votes, left_out, fit(votes), fit, drawn)
+
+
 @pytest.fixture(scope="module")
 def effect(reversing):
-    return find_effect(reversing.votes, LINK, reversing.truth.abnormal)
+    return effect_on(reversing.votes, reversing.truth.abnormal)
 
 
 def test_leaving_nobody_out_changes_nothing_and_says_so(reversing):
     votes = reversing.votes
-    same = find_effect(votes, LINK, np.zeros(votes.n_users, dtype=bool), n_bootstrap=5)
+    same = effect_on(votes, np.zeros(votes.n_users, dtype=bool), n_draws=5)
     assert same.left_out == []
     assert_array_equal(same.score_without, same.score_with)
     assert_array_equal(same.rank_without, same.rank_with)
     assert_array_equal(same.tier_without, same.tier_with)
     assert (same.most_moved, same.pairs_joined, same.pairs_parted) == (0, 0, 0)
     assert same.sentence() == "Nobody was left out, so the consensus stays as it is."
+
+
+def test_users_who_never_voted_can_be_left_out_and_nothing_changes(reversing):
+    part = reversing.votes.subset(reversing.votes.user > 0)
+    left_out = np.arange(part.n_users) == 0
+    same = find_effect(part, left_out, common(part), lambda _: pytest.fail("refitted"), DRAWN)
+    assert len(same.left_out) == 1
+    assert_array_equal(same.score_without, same.score_with)
+
+
+DRAWN = np.random.default_rng(0).normal(size=(5, 8))
+
+
+def test_intervals_of_ranks_have_the_spread_of_the_draws_around_the_consensus(reversing):
+    votes, everybody = reversing.votes, common(reversing.votes)
+    nobody = np.zeros(votes.n_users, dtype=bool)
+    here, elsewhere = (
+        find_effect(votes, nobody, everybody, common, 0.05 * DRAWN + shift)
+        for shift in (0.0, np.linspace(0, 9, 8))
+    )
+    assert_array_equal(here.rank_low, elsewhere.rank_low)
+    assert_array_equal(here.rank_high, elsewhere.rank_high)
+    assert np.all((here.rank_low <= here.rank_with) & (here.rank_with <= here.rank_high))
+
+
+def test_leaving_users_out_of_a_forced_choice_knows_no_tiers():
+    votes, truth = forced(4, 40, malicious={"reversed": 0.3})
+    effect = effect_on(votes, truth.abnormal, consensus_in, n_draws=10)
+    assert effect.tier_with is None
+    assert effect.tier_without is None
+    assert (effect.pairs_joined, effect.pairs_parted) == (0, 0)
+    assert "tier" not in effect.sentence()
+    assert np.ptp(effect.score_without) > np.ptp(effect.score_with)
 
 
 def test_leaving_out_the_reversed_moves_the_scores_towards_the_truth(reversing, effect):
@@ -65,7 +109,7 @@ def test_ranks_lie_in_their_intervals_but_for_few(effect):
 def test_leaving_out_everybody_is_refused(reversing):
     votes = reversing.votes
     with pytest.raises(InvalidVotes, match="nobody would be left"):
-        find_effect(votes, LINK, np.ones(votes.n_users, dtype=bool))
+        effect_on(votes, np.ones(votes.n_users, dtype=bool), n_draws=5)
 
 
 def made(*, left_out=("u",), ranks=((1, 2, 3), (1, 2, 3)), tiers=((1, 2, 3), (1, 2, 3)), at_most=3):

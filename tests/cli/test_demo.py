@@ -18,7 +18,7 @@ def test_the_demo_shows_tiers_entries_and_scores(small_demo):
         "by 8 users on 5 items",
         "Consensus, in tiers",
         "Two items tie when their scores differ by at most",
-        "Abnormal users, in order of leaving",
+        "unreliable, ",
         "truly abnormal users found",
         "On held-out votes",
         "consensus only",

@@ -11,13 +11,13 @@ from numpy.testing import assert_allclose
 from commands import in_one_line, invoke, output_of, refused, run, width
 from crowds import crowd, gather
 from isplitlbi import ISplitLBI
-from isplitlbi.abnormal import UNTRUSTWORTHY
 from isplitlbi.output.tables import users_table, with_cards
 from isplitlbi.storage import save_model
 
 USER_COLUMNS = [
     "user", "votes", "entry_time", "entry_rank", "distance", "p_value", "q_value", "abnormal",
-    "kind", "quality", "explanation",
+    "kind", "quality", "explanation", "list", "effect", "effect_low", "effect_high",
+    "p_unreliable", "q_unreliable",
 ]  # fmt: skip
 CARD_COLUMNS = [
     *(f"{name}{ending}" for name in ("sharpness", "side", "tie_factor")
@@ -130,7 +130,25 @@ def test_every_user_is_in_the_csv_and_in_the_json(stored, model):
     assert rows == with_cards(users_table(model), model).to_dicts()
     assert [row["user"] for row in rows] == table["user"].to_list()
     assert set(table["user"]) == set(model.users_)
-    assert table.filter("abnormal")["user"].to_list() == model.abnormal_users_
+    named = table.filter("abnormal")["user"].to_list()
+    assert named == model.unreliable_users_ + model.different_users_
+    assert table.filter(pl.col("list") == "different")["user"].to_list() == model.different_users_
+
+
+@pytest.mark.parametrize("format", ["csv", "json"])
+def test_a_list_can_be_asked_for(stored, model, format):
+    for name, users in (
+        ("unreliable", model.unreliable_users_), ("different", model.different_users_)
+    ):  # fmt: skip
+        told = output_of("abnormal", stored, "--list", name, "--format", format)
+        rows = json.loads(told) if format == "json" else pl.read_csv(io.StringIO(told)).to_dicts()
+        assert [row["user"] for row in rows] == users
+        assert {row["list"] for row in rows} == {name}
+    both = as_csv("abnormal", stored, "--list", "different", "--kind", "reversed")
+    assert len(both) == 0
+    shown = output_of("abnormal", stored, "--list", "different")
+    assert "Different: reliable, but unlike the group" in shown
+    assert "Unreliable: " not in shown
 
 
 def test_a_kind_can_be_asked_for_and_so_can_two(stored):
@@ -147,7 +165,7 @@ def test_a_larger_false_discovery_rate_names_more_users(stored):
         as_csv("abnormal", stored, "--fdr", fdr)["abnormal"].sum()
         for fdr in ("0.001", "0.05", "0.2")
     )
-    assert 0 < strict <= usual <= lenient < 73
+    assert 0 < strict <= usual <= lenient < 82
 
 
 def test_the_effect_comes_as_csv(stored, model):
@@ -159,16 +177,35 @@ def test_the_effect_comes_as_csv(stored, model):
     expected = model.effect_of_leaving_out(["reversed"])
     assert_allclose(some["score_without"], expected.score_without)
     assert not np.allclose(some["score_without"], table["score_without"])
+    others = as_csv("abnormal", stored, "--effect", "--list", "different")
+    expected = model.effect_of_leaving_out(lists=["different"])
+    assert_allclose(others["score_without"], expected.score_without)
+
+
+def test_the_effect_and_the_ranking_are_of_one_consensus(stored):
+    ranking, effect = as_csv("rank", stored), as_csv("abnormal", stored, "--effect")
+    assert effect["item"].to_list() == ranking["item"].to_list()
+    assert effect["tier"].to_list() == ranking["tier"].to_list()
+    assert_allclose(effect["score"], ranking["score"], rtol=1e-12)
 
 
 def test_the_table_says_who_in_which_way_and_whether_it_matters(stored, model):
     shown = output_of("abnormal", stored)
     assert width(shown) <= 80
     text = in_one_line(shown)
-    assert f"{len(model.abnormal_users_)} of 73 users do not vote like the consensus" in text
+    counts = len(model.unreliable_users_), len(model.different_users_)
+    assert text.startswith(
+        f"{counts[0]} of {len(model.users_)} users are unreliable, {counts[1]} are different; "
+        "5 % of each list may be named by chance. "
+        "Unreliable: votes tell little about the items user votes effect kind quality explanation"
+    )
+    assert "Different: reliable, but unlike the group by more than is ordinary here user" in text
     assert in_one_line(model.effect_of_leaving_out().sentence()) in text
-    some = model.effect_of_leaving_out(UNTRUSTWORTHY).sentence()
-    assert some.lower() in text.split("Only reversed, careless, position-biased")[1].lower()
+    for user, effect, low, high in users_table(model).filter("abnormal").select(
+        "user", "effect", "effect_low", "effect_high"
+    ).iter_rows():  # fmt: skip
+        told = f"{effect:.2f} ({low:.2f}-{high:.2f})"
+        assert any(line.startswith(user.split()[0]) and told in line for line in shown.splitlines())
     assert "2 users have too few votes to be named at all" in text
     assert "normal-01" not in text
     for user in ("reversed", "careless", "never-tie"):
@@ -180,6 +217,7 @@ def test_the_table_can_show_everybody_in_80_columns(stored):
     assert width(shown) <= 80
     assert "normal-01" in shown
     assert "it would take about" in in_one_line(shown)
+    assert shown.index("Unreliable: ") < shown.index("Different: ") < shown.index("On neither")
 
 
 def test_the_table_of_the_effect_ends_with_its_sentence(stored, model):
@@ -188,9 +226,9 @@ def test_the_table_of_the_effect_ends_with_its_sentence(stored, model):
     assert in_one_line(shown).endswith(model.effect_of_leaving_out().sentence())
 
 
-def test_where_nobody_is_abnormal_nothing_is_said_of_an_effect(stored):
+def test_where_nobody_is_abnormal_nothing_is_said_of_an_effect(stored, model):
     shown = in_one_line(output_of("abnormal", stored, "--fdr", "1e-9"))
-    assert shown.startswith("0 of 73 users do not vote like the consensus")
+    assert shown.startswith(f"0 of {len(model.users_)} users are unreliable, 0 are different")
     assert "Without" not in shown
 
 
@@ -198,6 +236,7 @@ def test_where_nobody_is_abnormal_nothing_is_said_of_an_effect(stored):
     ("arguments", "sentence"),
     [
         (("--kind", "evil"), "--kind 'evil' is not one of reversed, careless, position-biased, "),
+        (("--list", "evil"), "--list 'evil' is not one of unreliable, different."),
         (("--fdr", "2"), "fdr is 2.0; it must lie between 0 and 1."),
         (("--fdr", "0"), "fdr is 0.0; it must lie between 0 and 1."),
     ],
@@ -216,6 +255,20 @@ def test_one_user_comes_with_the_votes_that_tell_most(model, stored):
     kind = model.abnormality_.kind[int(np.flatnonzero(model.users_ == user)[0])]
     assert shown.startswith(f"{user}: ")
     assert f"{kind}: " in shown
+    row = users_table(model).row(0, named=True)
+    assert (row["user"], row["list"]) == (user, "unreliable")
+    effect = f"{row['effect']:.2f} ({row['effect_low']:.2f}-{row['effect_high']:.2f})"
+    # No draw was as far from the consensus, so that nobody knows how small p is.
+    assert row["p_value"] == pytest.approx(1 / 201)
+    assert f"effect {effect}, p < 0.005, q = " in in_one_line(shown)
+    assert "Unreliable: votes tell little about the items (p < 0.005)." in in_one_line(shown)
     assert "What the consensus least expected:" in shown
     rows = json.loads(output_of("abnormal", stored, "--user", user, "-q", "--format", "json"))
     assert list(rows[0]) == ["left", "right", "winner", "times", "probability"]
+
+
+def test_a_user_on_no_list_has_a_p_value_that_is_known(model, stored):
+    row = users_table(model).filter(pl.col("user") == "diligent-1").row(0, named=True)
+    shown = in_one_line(output_of("abnormal", stored, "--user", "diligent-1", "-q"))
+    assert f"p = {row['p_value']:.2g}, q = {row['q_value']:.2g}" in shown
+    assert "Unreliable" not in shown and "Different" not in shown

@@ -189,13 +189,13 @@ def test_intervals_lie_around_the_consensus_and_are_found_once(model):
 # --- tests of users ------------------------------------------------------------------------
 
 
-def test_abnormal_users_are_those_flagged_in_order_of_entry(model, study):
+def test_abnormal_users_are_those_flagged_the_largest_effect_first(model, study):
     found = model.abnormality_
     assert set(model.abnormal_users_) == set(model.users_[found.flagged])
     assert set(study.votes.users[study.truth.abnormal]) <= set(model.abnormal_users_)
-    entry = dict(zip(model.users_.tolist(), model.entry_times_, strict=True))
-    times = [entry[user] for user in model.abnormal_users_]
-    assert times == sorted(times)
+    effect = dict(zip(model.users_.tolist(), found.effect, strict=True))
+    effects = [effect[user] for user in model.abnormal_users_]
+    assert effects == sorted(effects, reverse=True)
     assert model.test_users() is found  # found once
 
 
@@ -204,7 +204,9 @@ def untested(votes):
     return ISplitLBI(**QUICK).fit(votes)
 
 
-@pytest.mark.parametrize("name", ["abnormal_users_", "abnormality_"])
+@pytest.mark.parametrize(
+    "name", ["abnormality_", "abnormal_users_", "unreliable_users_", "different_users_"]
+)
 def test_what_was_not_tested_is_not_there_and_says_what_to_call(untested, name):
     assert not hasattr(untested, name)
     with pytest.raises(AttributeError, match=r"not been tested. Call test_users\(\) first"):
@@ -246,7 +248,8 @@ def test_a_rate_that_is_none_is_refused(untested, fdr):
 def test_a_new_fit_forgets_the_tests_of_the_old_one(untested, votes):
     untested.test_users()
     untested.fit(votes)
-    assert not hasattr(untested, "abnormality_")
+    for name in ("abnormality_", "abnormal_users_", "unreliable_users_", "different_users_"):
+        assert not hasattr(untested, name)
 
 
 def test_the_effect_and_the_telling_votes_test_users_who_were_not(untested):

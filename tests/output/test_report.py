@@ -11,6 +11,7 @@ import re
 import subprocess
 import sys
 import zlib
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import numpy as np
@@ -129,8 +130,17 @@ def test_the_answer_has_three_sentences_with_the_figures_of_the_model(model, sou
     tiers = model.ranking().tiers
     assert f"{len(tiers)} tiers" in consensus
     assert str(tiers[0][0]) in consensus and str(tiers[-1][0]) in consensus
-    assert f"{len(model.abnormal_users_)} users do not vote like the consensus" in users
-    assert "2 reversed" in users
+    counts = [len(model.unreliable_users_), len(model.different_users_)]
+    pattern = r"(\d+) users? (?:is|are) unreliable \((.*?)\), (\d+) (?:is|are) different \((.*?)\)"
+    unreliable, kinds, different, others = re.search(pattern, users).groups()
+    assert [int(unreliable), int(different)] == counts
+    for listed, named in (("unreliable", kinds), ("different", others)):
+        found = model.abnormality_
+        of_list = [
+            kind for kind, name in zip(found.kind, found.list, strict=True) if name == listed
+        ]
+        expected = {f"{of_list.count(kind)} {kind}" for kind in of_list}
+        assert set(named.split(", ")) == expected
     curves, at = model.selection_.chosen, None
     at = int(np.argmin(np.abs(curves.times - model.time_)))
     assert f"log-loss {curves.mean('log_loss')[at]:.3f} against " in users
@@ -185,7 +195,13 @@ def test_the_table_of_users_says_how_many_there_are_of_each_kind(model, page):
     visible = " ".join("".join(page.visible).split())
     kinds = model.abnormality_.kind
     flagged = len(model.abnormal_users_)
-    assert f"{flagged} of 16 users do not vote like the consensus; of those named, 5 %" in visible
+    unreliable, different = len(model.unreliable_users_), len(model.different_users_)
+    are = ["is" if count == 1 else "are" for count in (unreliable, different)]
+    assert (
+        f"{unreliable} of 16 users {are[0]} unreliable, {different} {are[1]} different; "
+        "5 % of each list may be named by chance." in visible
+    )
+    assert f"unreliable ({unreliable}) different ({different}) " in visible
     assert f"all abnormal users ({flagged}) " in visible and "everybody (16) " in visible
     for kind in set(kinds) - {""}:
         assert f"{kind} ({kinds.count(kind)}) " in visible
@@ -237,8 +253,22 @@ def test_the_findings_of_check_are_in_the_page(model, page):
 
 
 def test_the_effect_of_leaving_users_out_is_in_the_page(model, page):
-    visible = " ".join("".join(page.visible).split())
     effect = model.effect_of_leaving_out()
+    assert effect.left_out == sorted(model.unreliable_users_) != []
+    assert_shows(page, effect)
+
+
+def test_items_that_move_without_users_are_marked(model, tmp_path, monkeypatch):
+    moved = replace(model.effect_of_leaving_out(), rank_without=np.array([3, 1, 2, 4, 6, 5]))
+    monkeypatch.setattr(model, "effect_of_leaving_out", lambda: moved, raising=False)
+    page, text = texts_of(model, tmp_path)
+    assert "5 of 6 items change their rank, by at most 2" in text
+    assert_shows(page, moved)
+
+
+def assert_shows(page, effect):
+    """Assert that a page has the sentence of an effect, and a row for every item."""
+    visible = " ".join("".join(page.visible).split())
     assert effect.sentence() in visible
     for k, item in enumerate(effect.items):
         up = effect.rank_with[k] - effect.rank_without[k]
@@ -249,7 +279,6 @@ def test_the_effect_of_leaving_users_out_is_in_the_page(model, page):
             f"{effect.score_with[k]:.2f}{effect.score_without[k]:.2f}"
         )
         assert shown in visible
-    assert np.any(effect.rank_with != effect.rank_without)
 
 
 def test_settings_seed_versions_and_the_paper_are_in_the_page(model, page):
@@ -261,12 +290,17 @@ def test_settings_seed_versions_and_the_paper_are_in_the_page(model, page):
     assert re.search(r"seed\s*0", visible)
 
 
-def test_the_script_gets_every_user_in_the_order_of_leaving(model, told):
+def test_the_script_gets_every_user_in_the_order_of_the_table(model, told):
     table = users_table(model)
     assert told["users"]["user"] == table["user"].to_list()
     assert told["users"]["abnormal"] == table["abnormal"].to_list()
     kinds = [told["kinds"][kind]["name"] if kind >= 0 else None for kind in told["users"]["kind"]]
     assert kinds == table["kind"].to_list()
+    assert told["users"]["list"] == table["list"].to_list()
+    assert told["users"]["entry_rank"] == table["entry_rank"].to_list()
+    assert told["users"]["effect"] == pytest.approx(table["effect"].to_list(), rel=1e-4)
+    assert told["users"]["is_bound"] == [p == 1 / 201 for p in table["p_value"]]
+    assert set(told["list_words"]) == {"unreliable", "different"}
     # Exactly, because the script compares them with the times of the path.
     assert told["users"]["entry_time"] == table["entry_time"].to_list()
 
@@ -465,11 +499,11 @@ def test_nobody_abnormal_is_said_so(tmp_path):
     model = ISplitLBI(n_folds=2).fit(votes)
     assert model.abnormal_users_ == []
     _, text = texts_of(model, tmp_path)
-    assert "Nobody votes unlike the consensus" in text
+    assert "Nobody is unreliable or different beyond chance" in text
     assert "Nobody was left out" in text
 
 
-def test_where_everybody_is_abnormal_nobody_is_left_to_compare_with(tmp_path):
+def test_where_everybody_is_unreliable_nobody_is_left_to_compare_with(tmp_path):
     rng = np.random.default_rng(0)
     left = rng.integers(6, size=1_200)
     right = (left + rng.integers(1, 6, size=1_200)) % 6
@@ -480,9 +514,12 @@ def test_where_everybody_is_abnormal_nobody_is_left_to_compare_with(tmp_path):
     model = ISplitLBI(terms="paper", n_folds=2, fdr=0.9, times=[5.0, 6.0]).fit(
         Comparisons.from_arrays(user, left, right, outcome)
     )
-    assert len(model.abnormal_users_) == 4
+    everybody = {"flagged": np.ones(4, dtype=bool), "kind": ["careless"] * 4}
+    found = replace(model.abnormality_, list=["unreliable"] * 4, **everybody)
+    model.adopt(model.fitted_, found)
+    assert len(model.unreliable_users_) == 4
     _, text = texts_of(model, tmp_path)
-    assert "4 users do not vote like the consensus (4 different taste). " in text
+    assert "4 users are unreliable (4 careless), 0 are different. " in text
     assert "Nobody is left to make a consensus without them." in text
     assert "Consensus only" not in text
 
@@ -491,10 +528,10 @@ def test_one_abnormal_user_and_one_without_votes_are_counted_right(tmp_path):
     votes = simulate(n_users=8, n_items=5, votes_per_user=(20, 30), random_state=1).votes
     some = votes.subset((votes.user != 0) & (votes.user != 7))
     model = ISplitLBI(time=0.5, times=[0.5]).fit(some)
-    assert len(model.abnormal_users_) == 1
+    assert len(model.abnormal_users_) == len(model.different_users_) == 1
     page, text = texts_of(model, tmp_path)
     assert f"6 users said in {len(some)} votes" in text
-    assert "1 of 8 users does not vote like the consensus" in text
+    assert "0 of 8 users are unreliable, 1 is different" in text
     users = json.loads(page.texts["study"])["users"]
     place = users["user"].index("user-01")
     assert (users["votes"][place], users["q_value"][place], users["quality"][place]) == (

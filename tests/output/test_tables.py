@@ -79,15 +79,21 @@ def test_the_main_figures_say_how_much_people_differ(featured):
         assert figures[f"spread_{name}"] == spread
 
 
-def test_users_stand_in_order_of_entry_and_who_stayed_has_none():
-    stayed = ISplitLBI(kappa=5.0, times=[0.01, 0.4], time=0.4).fit(VOTES)
+def test_users_on_no_list_stand_in_order_of_entry_and_who_stayed_has_none():
+    settings = {"kappa": 5.0, "times": [0.01, 0.4], "time": 0.4}
+    tested = users_table(ISplitLBI(**settings).fit(VOTES))
+    for part in tested.partition_by("abnormal"):
+        if not part["abnormal"][0]:
+            assert part["entry_rank"].drop_nulls().is_sorted()
+    stayed = ISplitLBI(**settings, with_tests=False).fit(VOTES)
     table = users_table(stayed)
+    ranks = dict(tested.select("user", "entry_rank").iter_rows())
+    assert dict(table.select("user", "entry_rank").iter_rows()) == ranks
     out = int(np.isfinite(stayed.entry_times_).sum())
     assert 0 < out < len(table)
     assert table["entry_time"].null_count() == table["entry_rank"].null_count() == len(table) - out
     assert table["entry_time"][:out].is_sorted()
     assert table["entry_rank"][:out].to_list() == list(range(1, out + 1))
-    assert table.filter(pl.col("abnormal"))["user"].to_list() == stayed.abnormal_users_
 
 
 def test_predictions_carry_their_probabilities(model):
@@ -123,5 +129,7 @@ def test_the_main_figures_are_those_of_the_model(model):
     figures = main_figures(model)
     assert figures["votes"] == len(VOTES)
     assert figures["abnormal_users"] == len(model.abnormal_users_)
+    assert figures["unreliable_users"] == len(model.unreliable_users_)
+    assert figures["different_users"] == len(model.different_users_)
     assert figures["steps"] == model.path_.n_steps
     assert figures["held_out"]["log_loss"] == model.selection_.chosen.mean("log_loss").min()

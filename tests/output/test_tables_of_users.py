@@ -24,11 +24,30 @@ def test_the_table_of_users_says_what_was_found(model, place):
     assert table.columns == USER_COLUMNS
     assert sorted(table["user"]) == model.users_.tolist()
     order = [place[user] for user in table["user"]]
-    for name in ("p_value", "q_value", "quality"):
+    for name in (
+        "p_value", "q_value", "p_unreliable", "q_unreliable", "effect", "effect_low", "effect_high",
+        "quality",
+    ):  # fmt: skip
         assert_array_equal(table[name].to_numpy(), getattr(found, name)[order])
+    assert table["list"].to_list() == [found.list[user] or None for user in order]
     assert_array_equal(table["abnormal"].to_numpy(), found.flagged[order])
     assert table["kind"].to_list() == [found.kind[user] or None for user in order]
     assert users_table(model, fdr=1e-9)["abnormal"].sum() == 0
+
+
+def test_the_unreliable_come_first_then_the_different_each_by_effect(model):
+    table = users_table(model)
+    lists = table["list"].to_list()
+    n_unreliable, n_different = (lists.count(name) for name in ("unreliable", "different"))
+    n_others = len(lists) - n_unreliable - n_different
+    assert min(n_unreliable, n_different, n_others) > 1
+    assert lists == (
+        ["unreliable"] * n_unreliable + ["different"] * n_different + [None] * n_others
+    )
+    assert table["abnormal"].to_list() == [name is not None for name in lists]
+    for part in (table[:n_unreliable], table[n_unreliable : n_unreliable + n_different]):
+        assert part["effect"].is_sorted(descending=True)
+    assert table[-n_others:]["entry_rank"].drop_nulls().is_sorted()
 
 
 def test_the_table_explains_who_is_abnormal_and_who_has_too_few_votes(model, place):
@@ -54,7 +73,7 @@ def test_a_user_without_votes_has_empty_cells(model, place):
     table = users_table(ISplitLBI(**QUICK).fit(part)).filter(pl.col("user") == "reversed")
     (row,) = table.to_dicts()
     assert (row["votes"], row["abnormal"]) == (0, False)
-    for name in ("p_value", "q_value", "quality", "kind", "explanation"):
+    for name in ("p_value", "q_value", "p_unreliable", "quality", "kind", "explanation", "list"):
         assert row[name] is None
 
 

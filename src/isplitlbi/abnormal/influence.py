@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from math import isfinite
 from typing import Any
 
 import numpy as np
 
 from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.errors import InvalidVotes
-from isplitlbi.model.links import Link
 from isplitlbi.model.parameters import Consensus
 from isplitlbi.model.ranking import Ranking
-from isplitlbi.model.terms import PAPER, Terms
-from isplitlbi.solvers.common import common_terms, fit_common
-from isplitlbi.solvers.likelihood import SCORE_VARIANCE, bootstrap_consensus
 from isplitlbi.typing import Floats, Labels, Mask, Places
 
 __all__ = ["N_BOOTSTRAP", "Effect", "find_effect"]
@@ -95,37 +91,33 @@ class Effect:
 
 def find_effect(
     votes: Comparisons,
-    link: Link,
     left_out: Mask,
-    *,
-    terms: Terms = PAPER,
-    delta: float = 1e-3,
-    n_bootstrap: int = N_BOOTSTRAP,
-    seed: int = 0,
-    drawn: Floats | None = None,
+    everybody: Consensus,
+    fit: Callable[[Comparisons], Consensus],
+    drawn: Floats,
 ) -> Effect:
-    """Fit the consensus with everybody and without some users, by maximum likelihood.
+    """Compare the consensus of everybody with that of the others.
 
-    What else a consensus of such terms has in common, such as a side or tie habits, is fitted
-    beside the scores. ``drawn`` are the scores of other draws of users, a row for each, where they
-    are known already.
+    Parameters
+    ----------
+    votes
+        Of everybody.
+    left_out
+        Which users are left out.
+    everybody
+        The consensus that a model has found.
+    fit
+        Finds the consensus of the other votes, in the same way.
+    drawn
+        The scores of other draws of users, a row for each. Only their spread counts: it is put
+        around the scores of the consensus.
     """
     kept = ~left_out[votes.user]
     if not kept.any():
         raise InvalidVotes("nobody would be left to make a consensus; leave out fewer users.")
-    terms = common_terms(terms, has_ties=bool(np.any(votes.outcome == 0)))
-    variance = terms.score_variance if isfinite(terms.score_variance) else SCORE_VARIANCE
-
-    def fitted(some: Comparisons) -> Consensus:
-        return fit_common(some, link, terms, variance=variance, delta=delta)
-
-    everybody = fitted(votes)
-    others = fitted(votes.subset(kept)) if left_out.any() else everybody
-    if drawn is None:
-        drawn = bootstrap_consensus(votes, link, n_bootstrap, seed, delta)
-    if terms.ties != "bounded":  # draws know scores alone: their spread is taken from them
-        drawn = everybody.scores + drawn - np.median(drawn, axis=0)
-    ranks = np.stack([_ranks(scores) for scores in drawn])
+    others = everybody if kept.all() else fit(votes.subset(kept))
+    around = everybody.scores + drawn - np.median(drawn, axis=0)
+    ranks = np.stack([_ranks(scores) for scores in around])
     low, high = np.quantile(ranks, INTERVAL, axis=0, method="nearest")
     order = np.argsort(-everybody.scores, kind="stable")
     # Only differences of scores matter: the two are put beside each other at the same mean.
@@ -139,8 +131,8 @@ def find_effect(
         _ranks(others.scores)[order],
         low.astype(np.int64)[order],
         high.astype(np.int64)[order],
-        _tiers(everybody, order) if terms.has_ties else None,
-        _tiers(others, order) if terms.has_ties else None,
+        _tiers(everybody, order),
+        _tiers(others, order),
     )
 
 
@@ -161,8 +153,10 @@ def _ranks(scores: Floats) -> Places:
     return ranks
 
 
-def _tiers(consensus: Consensus, order: Places) -> Places:
-    """Return the tiers of all items, in some order."""
+def _tiers(consensus: Consensus, order: Places) -> Places | None:
+    """Return the tiers of all items, in some order; nothing without ties."""
+    if not consensus.terms.has_ties:
+        return None
     n_items = len(order)
     everything = np.ones(n_items, dtype=np.bool_)
     ranking = Ranking.of(

@@ -34,7 +34,7 @@ from isplitlbi.output.terminal import (
 if TYPE_CHECKING:
     import polars as pl
 
-    from isplitlbi.abnormal import Abnormality
+    from isplitlbi.abnormal import Abnormality, Effect
     from isplitlbi.estimators.base import ScoreEstimator
 
 __all__ = ["save_report"]
@@ -66,6 +66,14 @@ Fdr = Annotated[
 Kinds = Annotated[
     list[str] | None, typer.Option("--kind", help="Only users of this kind; may be repeated.")
 ]
+Lists = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--list",
+        help="Only users on this list, unreliable or different; may be repeated. With --effect, "
+        "those on it are left out: the unreliable by default.",
+    ),
+]
 Everybody = Annotated[bool, typer.Option("--all", help="Also the users who are not abnormal.")]
 OneUser = Annotated[
     str | None, typer.Option("--user", help="Instead: this user, and the votes that tell most.")
@@ -78,6 +86,7 @@ WithEffect = Annotated[
 def abnormal(
     model: Model,
     fdr: Fdr = None,
+    lists: Lists = None,
     kinds: Kinds = None,
     everybody: Everybody = False,
     user: OneUser = None,
@@ -86,25 +95,27 @@ def abnormal(
     quiet: Quiet = False,
     format: As = Format.table,
 ) -> None:
-    """Show which users vote differently from the group, how certain that is, and in which way.
+    """Show which users are unreliable, which are different, by how much and in which way.
 
-    It also says whether that changes the result. Files and other programs (csv, json) get every
-    user, with a column that says who is abnormal.
+    It also says whether the unreliable change the result. Files and other programs (csv, json) get
+    every user, with a column that names the list.
     """
     import polars as pl
 
     from isplitlbi.output.tables import users_table, with_cards
 
-    _refuse_unknown_kinds(kinds)
+    _refuse_unknown(lists, kinds)
     fitted = _load(model, threads)
     found = _test_users(fitted, fdr, quiet)
     if effect:
-        _show_effect(fitted, kinds, found.fdr, format)
+        _show_effect(fitted.effect_of_leaving_out(kinds, found.fdr, lists), format)
         return
     if user is not None:
         _show_user(fitted, user, found.fdr, format)
         return
     table = users_table(fitted, found.fdr)
+    if lists:
+        table = table.filter(pl.col("list").is_in(lists))
     if kinds:
         table = table.filter(pl.col("kind").is_in(kinds))
     if format is not Format.table:
@@ -114,12 +125,13 @@ def abnormal(
     print_abnormal(standard_output(), fitted, found, shown)
 
 
-def _refuse_unknown_kinds(kinds: list[str] | None) -> None:
-    from isplitlbi.abnormal import KINDS
+def _refuse_unknown(lists: list[str] | None, kinds: list[str] | None) -> None:
+    from isplitlbi.abnormal import KINDS, LISTS
 
-    for name in kinds or ():
-        if name not in KINDS:
-            raise InvalidSetting(f"--kind {name!r} is not one of {', '.join(KINDS)}.")
+    for option, names, known in (("list", lists, LISTS), ("kind", kinds, tuple(KINDS))):
+        for name in names or ():
+            if name not in known:
+                raise InvalidSetting(f"--{option} {name!r} is not one of {', '.join(known)}.")
 
 
 def _test_users(model: ScoreEstimator, fdr: float | None, quiet: bool) -> Abnormality:
@@ -133,12 +145,9 @@ def _test_users(model: ScoreEstimator, fdr: float | None, quiet: bool) -> Abnorm
         return model.test_users(fdr, progress=tell)
 
 
-def _show_effect(
-    model: ScoreEstimator, kinds: list[str] | None, fdr: float, format: Format
-) -> None:
+def _show_effect(found: Effect, format: Format) -> None:
     from isplitlbi.output.tables import effect_table
 
-    found = model.effect_of_leaving_out(kinds, fdr=fdr)
     emit(effect_table(found), format)
     if format is Format.table:
         standard_output().print(f"\n{found.sentence()}")

@@ -13,11 +13,15 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from isplitlbi.abnormal import (
+    DIFFERENT,
     KINDS,
+    LISTS,
     N_BOOTSTRAP,
+    UNRELIABLE,
     Abnormality,
     Effect,
     TellingVote,
@@ -52,7 +56,7 @@ from isplitlbi.estimators.voting import VoteEstimator
 from isplitlbi.fitting import Fitted
 from isplitlbi.model import ranking as rankings
 from isplitlbi.model.links import Link
-from isplitlbi.model.parameters import Parameters
+from isplitlbi.model.parameters import Consensus, Parameters
 from isplitlbi.model.ranking import Ranking, Relation
 from isplitlbi.model.terms import Feature, Side, Terms
 from isplitlbi.path import RegularizationPath
@@ -66,6 +70,9 @@ if TYPE_CHECKING:
     from distributed import Client
 
 __all__ = ["ScoreEstimator"]
+
+# What there is once users are tested.
+_OF_TESTS = ("abnormality_", "abnormal_users_", "unreliable_users_", "different_users_")
 
 
 class ScoreEstimator(VoteEstimator):
@@ -102,8 +109,12 @@ class ScoreEstimator(VoteEstimator):
     abnormality_ : Abnormality
         What is known of every user; there once users are tested.
     abnormal_users_ : list of ids
-        Users who do not vote like the consensus, flagged at ``fdr``, in order of entry; there once
-        users are tested.
+        Users who are unreliable or different, those with the largest effect first; there once users
+        are tested.
+    unreliable_users_ : list of ids
+        Those of them whose votes tell little about the items.
+    different_users_ : list of ids
+        Those who are reliable, but unlike the group by more than is ordinary here.
     fitted_ : Fitted
         All that the fit has found, as one record.
     """
@@ -132,13 +143,15 @@ class ScoreEstimator(VoteEstimator):
     left_consensus_: list[Any]
     abnormality_: Abnormality
     abnormal_users_: list[Any]
+    unreliable_users_: list[Any]
+    different_users_: list[Any]
     costs_: Any
 
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
             """Say what an attribute waits for; this is asked only where there is none."""
-            if name in ("abnormality_", "abnormal_users_"):
+            if name in _OF_TESTS:
                 check_is_fitted(self, "fitted_")
                 raise AttributeError(
                     f"there is no {name} yet: the users of this model have not been tested. "
@@ -165,7 +178,7 @@ class ScoreEstimator(VoteEstimator):
             self.nu_, self.kappa_ = fitted.dynamics.nu, fitted.dynamics.kappa
         for name, value in fitted.chosen.items():
             setattr(self, f"{name}_", value)
-        for name in ("abnormality_", "abnormal_users_", "costs_"):  # of an earlier fit
+        for name in (*_OF_TESTS, "costs_"):  # of an earlier fit
             self.__dict__.pop(name, None)
         if fitted.costs is not None:
             self.costs_ = fitted.costs
@@ -378,8 +391,8 @@ class ScoreEstimator(VoteEstimator):
     ) -> Abnormality:
         """Test every user, and say how and how carefully they vote.
 
-        What is found at the model's own false discovery rate becomes ``abnormality_`` and
-        ``abnormal_users_``. Users are tested once for each rate: asked again, the model knows.
+        What is found at the model's own false discovery rate becomes ``abnormality_``, and the
+        lists of users. Users are tested once for each rate: asked again, the model knows.
 
         Parameters
         ----------
@@ -415,9 +428,12 @@ class ScoreEstimator(VoteEstimator):
         """Keep what was found of the users, and show it where it is of the model's own rate."""
         self._tested[found.fdr] = found
         if found.fdr == self.fdr:
-            order = np.lexsort((-self.distance_to_consensus(), self.entry_times_))
+            order = np.lexsort((self.entry_times_, -found.effect))
             self.abnormality_ = found
-            self.abnormal_users_ = self.users_[order[found.flagged[order]]].tolist()
+            self.abnormal_users_, self.unreliable_users_, self.different_users_ = (
+                self.users_[order[listed[order]]].tolist()
+                for listed in (found.flagged, found.on(UNRELIABLE), found.on(DIFFERENT))
+            )
 
     def _voter(self, user: Any) -> int:
         """Return the place of a user; refuse one who is not known."""
@@ -437,27 +453,43 @@ class ScoreEstimator(VoteEstimator):
         ]
 
     def effect_of_leaving_out(
-        self, kinds: Sequence[str] | None = None, fdr: float | None = None
+        self,
+        kinds: Sequence[str] | None = None,
+        fdr: float | None = None,
+        lists: Sequence[str] | None = None,
     ) -> Effect:
-        """Compare the consensus with and without the users who are flagged.
+        """Compare the consensus with that of the others, if users were left out.
+
+        Both are found in the same way: the consensus with everybody is the model's own, the other
+        one has the settings that were chosen for it.
 
         Parameters
         ----------
         kinds
-            Only those of some kinds, such as those of `isplitlbi.abnormal.KINDS` that are
-            untrustworthy.
+            Only users of some kinds, such as those of `isplitlbi.abnormal.KINDS`.
         fdr
             False discovery rate, where it is not to be the model's own; users are tested at it.
+        lists
+            Of which lists; by default of the unreliable users or, where kinds are given, of both.
         """
+        check_is_fitted(self, "fitted_")
+        if lists is None:
+            lists = (UNRELIABLE,) if kinds is None else LISTS
         for kind in kinds or ():
             check_choice("kind", kind, tuple(KINDS))
+        for name in lists:
+            check_choice("list", name, LISTS)
         found = self.test_users(fdr)
-        of_kind = [kinds is None or kind in kinds for kind in found.kind]
+        left_out = np.array([
+            name in lists and (kinds is None or kind in kinds)
+            for name, kind in zip(found.list, found.kind, strict=True)
+        ])  # fmt: skip
         return find_effect(
-            self.votes(),
-            self.link_,
-            found.flagged & of_kind,
-            terms=found.consensus.terms,
-            delta=self.delta,
-            drawn=self._drawn_anew(),
-        )
+            self.votes(), left_out, self.parameters_.common, self._consensus_of,
+            self._drawn_anew(),
+        )  # fmt: skip
+
+    def _consensus_of(self, votes: Comparisons) -> Consensus:
+        """Return the consensus of other votes, by the same estimator with the same choices."""
+        again: ScoreEstimator = clone(self).set_params(**self.fitted_.chosen).fit(votes)
+        return again.parameters_.common

@@ -20,13 +20,15 @@ from isplitlbi.data.summary import Summary
 from isplitlbi.errors import InvalidSetting, InvalidVotes
 from isplitlbi.estimators.base import ScoreEstimator
 from isplitlbi.estimators.inputs import as_given, as_votes, check_choice, check_seed, threads_of
-from isplitlbi.fitting import FitSettings, fit
+from isplitlbi.fitting import FitSettings, fit, fit_consensus_again
 from isplitlbi.model.decomposition import Decomposition, decompose
 from isplitlbi.model.links import Link, link_named
+from isplitlbi.model.parameters import Consensus
 from isplitlbi.model.terms import Terms
 from isplitlbi.path import RegularizationPath
 from isplitlbi.runtime.base import Workforce
 from isplitlbi.runtime.choice import runtime_for
+from isplitlbi.runtime.local import Local
 from isplitlbi.runtime.progress import Progress, Reporter
 from isplitlbi.selection import SCORINGS, Rule, Scoring
 from isplitlbi.solvers import Dynamics, Explicit, Implicit, Scheme
@@ -93,7 +95,8 @@ class ISplitLBI(ScoreEstimator):
     delta : float, default 1e-3
         Smallest tie threshold.
     fdr : float, default 0.05
-        Expected share of users named wrongly among ``abnormal_users_``.
+        Expected share of users named wrongly among ``unreliable_users_``, and among
+        ``different_users_``.
     solver : {"implicit", "explicit"} or a scheme, default "implicit"
         How the path is followed: fast, or by the paper's own scheme. A scheme carries its own
         settings.
@@ -122,7 +125,7 @@ class ISplitLBI(ScoreEstimator):
     All others are those of `ScoreEstimator`: ``users_``, ``items_``, ``consensus_``,
     ``threshold_``, ``habits_``, ``side_``, ``terms_``, ``spreads_``, ``entry_times_``,
     ``left_consensus_``, ``parameters_``, ``summary_`` and, once users are tested,
-    ``abnormal_users_`` and ``abnormality_``.
+    ``abnormality_``, ``abnormal_users_``, ``unreliable_users_`` and ``different_users_``.
 
     Examples
     --------
@@ -259,6 +262,10 @@ class ISplitLBI(ScoreEstimator):
 
         self._test_on(runtime, self.fdr, tell)
         tell(1.0)
+
+    def _consensus_of(self, votes: Comparisons) -> Consensus:
+        local = Local(votes, threads_of(self.n_jobs), self.backend)
+        return fit_consensus_again(self.fitted_, scheme_named(self.solver), local)
 
     def _terms(self, votes: Summary, winner_first: bool) -> Terms:
         """Return the terms that these votes call for.

@@ -23,13 +23,13 @@ MOST_WITHOUT_TIERS = 10  # items of a ranking without tiers that a summary shows
 
 def print_fit(console: Console, model: ISplitLBI, folder: Path, seconds: float) -> None:
     """Print what a fit came to, and where to go on."""
-    from isplitlbi.output.words import chosen_in_words
+    from isplitlbi.output.words import chosen_in_words, lists_in_words
 
     console.print(f"Fitted in {seconds:.1f} s: {model.summary_}.", markup=False)
     console.print(
         f"Stopped at t = {model.time_:.3g} of the path ({chosen_in_words(model)}); "
         f"{len(model.left_consensus_)} of {len(model.users_)} users have left the consensus at "
-        f"that time, and {len(model.abnormal_users_)} are abnormal beyond chance.\n"
+        f"that time. {lists_in_words(len(model.unreliable_users_), len(model.different_users_))}.\n"
     )
     print_differences(console, model)
     print_tiers(console, model, most=6)

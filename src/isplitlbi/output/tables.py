@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from isplitlbi.abnormal import Effect
+from isplitlbi.abnormal import LISTS, Abnormality, Effect
 from isplitlbi.data.outcomes import WINNERS
 from isplitlbi.estimators import ScoreEstimator
 from isplitlbi.estimators.cards import Measured, UserCard
@@ -41,8 +41,10 @@ def main_figures(model: ScoreEstimator) -> dict[str, Any]:
         "side": model.side_,
         "left_consensus": len(model.left_consensus_),
     }
-    if hasattr(model, "abnormal_users_"):
+    if hasattr(model, "abnormality_"):
         found["abnormal_users"] = len(model.abnormal_users_)
+        found["unreliable_users"] = len(model.unreliable_users_)
+        found["different_users"] = len(model.different_users_)
     for name, spread in model.spreads_.items():
         found[f"spread_{name}"] = spread
     if model.path_ is not None:
@@ -78,32 +80,43 @@ def ranking_table(model: ScoreEstimator, user: Any = None) -> pl.DataFrame:
 
 
 def users_table(model: ScoreEstimator, fdr: float | None = None) -> pl.DataFrame:
-    """Return every user in order of entry: who left the consensus first stands first.
+    """Return every user: the unreliable first, then the different, then the others.
 
-    Who never left has no entry time and no rank; among those, the furthest from the consensus
-    stands first. Kind and explanation are those of abnormal users; where a user has too few votes
-    to be called abnormal, the explanation says how many it would take. Where users were not tested,
-    all that comes from the tests is empty.
+    Those on a list stand in order of their effect, the largest first; the others in order of entry.
+    Who never left the consensus has no entry time and no rank; among those, the furthest from the
+    consensus stands first. List, kind and explanation are those of abnormal users; where a user has
+    too few votes to be called abnormal, the explanation says how many it would take. Where users
+    were not tested, all that comes from the tests is empty.
 
     Parameters
     ----------
     fdr
         False discovery rate, where it is not to be the model's own; users are tested at it.
     """
+    found = model.test_users(fdr) if fdr is not None else getattr(model, "abnormality_", None)
     entry, distance = model.entry_times_, model.distance_to_consensus()
-    order = np.lexsort([-distance, entry])
+    by_entry = np.lexsort([-distance, entry])
+    rank = np.empty(len(by_entry), dtype=np.int64)
+    rank[by_entry] = np.arange(1, len(by_entry) + 1)
+    order = by_entry if found is None else _by_list(found, rank)
     left = np.isfinite(entry[order])
-    rank = np.arange(1, len(order) + 1)
     return pl.DataFrame(
         {
             "user": model.users_[order],
             "votes": model.summary_.votes_per_user[order],
             "entry_time": pl.Series(entry[order]).set(pl.Series(~left), None),
-            "entry_rank": pl.Series(rank).set(pl.Series(~left), None),
+            "entry_rank": pl.Series(rank[order]).set(pl.Series(~left), None),
             "distance": distance[order],
-            **_tests(model, fdr, order),
+            **_tests(found, order),
         }
     )
+
+
+def _by_list(found: Abnormality, rank: NDArray[np.int64]) -> NDArray[np.intp]:
+    """Return users list by list, each by effect; who is on none in order of entry."""
+    places = np.array([LISTS.index(name) if name else len(LISTS) for name in found.list])
+    effect = np.where(found.flagged, found.effect, 0.0)
+    return np.lexsort((rank, -effect, places))
 
 
 def with_cards(table: pl.DataFrame, model: ScoreEstimator) -> pl.DataFrame:
@@ -142,24 +155,33 @@ def _of_feature(name: str, card: UserCard) -> Measured | None:
     return card.features.get(name)
 
 
-def _tests(model: ScoreEstimator, fdr: float | None, order: NDArray[np.intp]) -> dict[str, Any]:
+_NUMBERS = (
+    "p_value", "q_value", "p_unreliable", "q_unreliable", "effect", "effect_low", "effect_high",
+    "quality",
+)  # fmt: skip
+# What the tests say of users, in this order.
+_OF_TESTS: dict[str, Any] = {
+    "p_value": pl.Float64, "q_value": pl.Float64, "abnormal": pl.Boolean, "kind": pl.String,
+    "quality": pl.Float64, "explanation": pl.String, "list": pl.String, "effect": pl.Float64,
+    "effect_low": pl.Float64, "effect_high": pl.Float64, "p_unreliable": pl.Float64,
+    "q_unreliable": pl.Float64,
+}  # fmt: skip
+
+
+def _tests(found: Abnormality | None, order: NDArray[np.intp]) -> dict[str, pl.Series]:
     """Return what the tests say of users, in this order; nothing where there were none."""
-    if fdr is None and not hasattr(model, "abnormality_"):
-        columns = {"p_value": pl.Float64, "q_value": pl.Float64, "abnormal": pl.Boolean,
-                   "kind": pl.String, "quality": pl.Float64, "explanation": pl.String}  # fmt: skip
-        return {name: pl.Series([None] * len(order), dtype=t) for name, t in columns.items()}
-    found = model.abnormality_ if fdr is None else model.test_users(fdr)
-    return {
-        "p_value": pl.Series(found.p_value[order]).fill_nan(None),
-        "q_value": pl.Series(found.q_value[order]).fill_nan(None),
-        "abnormal": found.flagged[order],
-        "kind": pl.Series([found.kind[user] or None for user in order], dtype=pl.String),
-        "quality": pl.Series(found.quality[order]).fill_nan(None),
-        "explanation": pl.Series(
-            [found.explanation[user] or _too_few(found.votes_needed[user]) for user in order],
-            dtype=pl.String,
-        ),
-    }
+    if found is None:
+        return {name: pl.Series([None] * len(order), dtype=t) for name, t in _OF_TESTS.items()}
+    explained = [
+        said or _too_few(needed)
+        for said, needed in zip(found.explanation, found.votes_needed, strict=True)
+    ]
+    values: dict[str, Any] = {name: getattr(found, name)[order] for name in _NUMBERS}
+    values["abnormal"] = found.flagged[order]
+    for name, texts in (("list", found.list), ("kind", found.kind), ("explanation", explained)):
+        values[name] = [texts[user] or None for user in order]
+    columns = {name: pl.Series(values[name], dtype=kind) for name, kind in _OF_TESTS.items()}
+    return columns | {name: columns[name].fill_nan(None) for name in _NUMBERS}
 
 
 def _too_few(votes_needed: int) -> str | None:

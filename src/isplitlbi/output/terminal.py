@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     import polars as pl
     from rich.console import Console
@@ -156,19 +156,20 @@ def print_simulation(console: Console, study: Study, seed: int, n_held_out: int)
 
 def print_entries(console: Console, model: ISplitLBI, truth: Truth) -> None:
     """Print who is abnormal, beside the truth of a simulation."""
-    table = _table("Abnormal users, in order of leaving the consensus")
-    for name in ("user", "entry", "distance", "q", "kind", "quality", "truly"):
-        table.add_column(name, justify="left" if name in ("user", "kind", "truly") else "right")
-    index = {user: place for place, user in enumerate(model.users_.tolist())}
-    distance, found = model.distance_to_consensus(), model.abnormality_
-    for user in model.abnormal_users_:
-        place = index[user]
-        figures = (model.entry_times_[place], distance[place], found.q_value[place])
-        kind, quality = found.kind[place], f"{found.quality[place]:.2f}"
-        table.add_row(user, *map(_shown, figures), kind, quality, truth.kind[place])
-    console.print(table)
-    named = {index[user] for user in model.abnormal_users_}
-    true = {place for place, abnormal in enumerate(truth.abnormal) if abnormal}
+    import polars as pl
+
+    from isplitlbi.output.tables import users_table
+    from isplitlbi.output.words import lists_in_words
+
+    n_unreliable, n_different = len(model.unreliable_users_), len(model.different_users_)
+    console.print(f"{lists_in_words(n_unreliable, n_different, len(model.users_))}.\n")
+    truly = dict(zip(model.users_.tolist(), truth.kind, strict=True))
+    table = users_table(model).filter("abnormal")
+    names = [truly[user] for user in table["user"]]
+    table = table.with_columns(truly=pl.Series(names, dtype=pl.String))
+    _print_lists(console, table, ("user", "entry_rank", "effect", "kind", "quality", "truly"))
+    named = set(model.abnormal_users_)
+    true = set(model.users_[truth.abnormal].tolist())
     console.print(
         f"{len(named & true)} of the {len(true)} truly abnormal users found, "
         f"{len(named - true)} other{'' if len(named - true) == 1 else 's'} named.\n"
@@ -179,70 +180,85 @@ def print_abnormal(
     console: Console, model: ScoreEstimator, found: Abnormality, shown: pl.DataFrame
 ) -> None:
     """Print which users are abnormal, in which way, and whether that changes the result."""
+    from isplitlbi.abnormal import DIFFERENT, UNRELIABLE
+    from isplitlbi.output.words import chance_in_words, lists_in_words
+
     n_users = int((model.summary_.votes_per_user > 0).sum())
-    console.print(
-        f"{int(found.flagged.sum())} of {n_users} users do not vote like the consensus; "
-        f"{100 * found.fdr:g} % of them may be named by chance.\n"
-    )
-    if len(shown):
-        _print_users(console, shown)
+    n_unreliable, n_different = (int(found.on(name).sum()) for name in (UNRELIABLE, DIFFERENT))
+    named = lists_in_words(n_unreliable, n_different, n_users)
+    console.print(f"{named}; {chance_in_words(found.fdr)}.\n")
+    _print_lists(console, shown, ("user", "votes", "effect", "kind", "quality", "explanation"))
     if few := int((found.votes_needed > 0).sum()):
         most = int(found.votes_needed.max())
         users = "user has" if few == 1 else "users have"
         console.print(
             f"{few} {users} too few votes to be named at all; it would take up to {most} votes."
         )
-    if found.flagged.sum() == n_users:
-        console.print("Nobody is left to make a consensus without them.")
-    elif found.flagged.any():
-        _print_effect(console, model, found.fdr)
+    if n_unreliable == n_users:
+        console.print("Nobody is left to make a consensus without the unreliable users.")
+    elif n_unreliable and model.has_votes():
+        console.print(model.effect_of_leaving_out(fdr=found.fdr).sentence())
+    elif n_unreliable:
+        console.print("What leaving them out would change: --effect reads the votes and tells.")
+    if n_different:
+        console.print(
+            "Different is not bad: a taste of one's own, or a steady hand, is named too. "
+            "Such users stay in the consensus."
+        )
 
 
-def _print_users(console: Console, shown: pl.DataFrame) -> None:
+_HEADINGS = {"entry_rank": "left as"}
+_ON_THE_RIGHT = ("votes", "entry_rank", "quality")
+
+
+def _print_lists(console: Console, shown: pl.DataFrame, columns: Sequence[str]) -> None:
+    """Print some users list by list; those who are on none come last."""
+    from isplitlbi.output.words import LISTS_IN_WORDS
+
+    for name, words in LISTS_IN_WORDS.items():
+        title = f"{name.capitalize()}: {words}"
+        _print_users(console, shown.filter(shown["list"] == name), title, columns)
+    _print_users(console, shown.filter(shown["list"].is_null()), "On neither list", columns)
+
+
+def _print_users(console: Console, shown: pl.DataFrame, title: str, columns: Sequence[str]) -> None:
     from rich.text import Text
 
-    table = _table("In order of leaving the consensus")
-    for name in ("user", "votes", "q", "kind", "quality", "explanation"):
-        side = "right" if name in ("votes", "q", "quality") else "left"
-        table.add_column(name, justify=side, overflow="fold")  # type: ignore[arg-type]
+    from isplitlbi.output.words import effect_in_words
+
+    if len(shown) == 0:
+        return
+    table = _table(title)
+    for name in columns:
+        side = "right" if name in _ON_THE_RIGHT else "left"
+        heading, whole = _HEADINGS.get(name, name), name in ("effect", "kind")
+        table.add_column(heading, justify=side, overflow="fold", no_wrap=whole)  # type: ignore[arg-type]
     for row in shown.iter_rows(named=True):
-        texts = (_shown(row[name]) for name in ("user", "votes", "q_value", "kind"))
-        quality = "-" if row["quality"] is None else f"{row['quality']:.2f}"
-        table.add_row(*map(Text, (*texts, quality, row["explanation"] or "")))
+        told = {name: _shown(row[name]) for name in columns}
+        told["effect"] = effect_in_words(row["effect"], row["effect_low"], row["effect_high"])
+        told["quality"] = "-" if row["quality"] is None else f"{row['quality']:.2f}"
+        table.add_row(*(Text(told[name]) for name in columns))
     console.print(table)
     console.print()
 
 
-def _print_effect(console: Console, model: ScoreEstimator, fdr: float) -> None:
-    """Print what would change without the abnormal users, and without the untrustworthy ones."""
-    from isplitlbi.abnormal import UNTRUSTWORTHY
-
-    if model.has_votes():
-        everybody = model.effect_of_leaving_out(fdr=fdr)
-        console.print(everybody.sentence())
-        some = model.effect_of_leaving_out(UNTRUSTWORTHY, fdr=fdr)
-        if 0 < len(some.left_out) < len(everybody.left_out):
-            kinds, sentence = ", ".join(UNTRUSTWORTHY), some.sentence()
-            console.print(f"Only {kinds} ones left out: {sentence[0].lower()}{sentence[1:]}")
-    else:
-        console.print("What leaving them out would change: --effect reads the votes and tells.")
-    console.print(
-        "Abnormal is not bad: a taste of one's own, or a steady hand, is named too. "
-        "The kind and the quality tell them apart."
-    )
-
-
 def print_user(console: Console, table: pl.DataFrame, user: str) -> None:
     """Print what is known of one user, before the votes that tell most."""
+    from isplitlbi.output.words import LISTS_IN_WORDS, effect_in_words, p_in_words
+
     row = table.filter(table["user"].cast(str) == user).row(0, named=True)
     left = "never left" if row["entry_rank"] is None else f"left as number {row['entry_rank']}"
     figures = "no votes"
     if row["votes"]:
+        effect = effect_in_words(row["effect"], row["effect_low"], row["effect_high"])
         figures = (
-            f"{row['votes']} votes, {left}; p = {row['p_value']:.2g}, q = {row['q_value']:.2g}, "
-            f"quality {row['quality']:.2f}"
+            f"{row['votes']} votes, {left}; effect {effect}, {p_in_words(row['p_value'])}, "
+            f"q = {row['q_value']:.2g}, quality {row['quality']:.2f}"
         )
     console.print(f"{printable(user)}: {figures}.", markup=False)
+    if row["list"]:
+        also = f" ({p_in_words(row['p_unreliable'])})" if row["list"] == "unreliable" else ""
+        console.print(f"{row['list'].capitalize()}: {LISTS_IN_WORDS[row['list']]}{also}.")
     if row["explanation"]:
         kind = f"{row['kind']}: " if row["kind"] else ""
         console.print(f"{kind}{row['explanation']}.", markup=False)

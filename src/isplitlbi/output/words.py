@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from isplitlbi.abnormal import DIFFERENT, UNRELIABLE
 from isplitlbi.data.layout import SHARPNESS, TASTE, THRESHOLD
 from isplitlbi.model.terms import Side
 
@@ -12,10 +13,16 @@ if TYPE_CHECKING:
     from isplitlbi.estimators import ScoreEstimator
 
 __all__ = [
+    "LISTS_IN_WORDS",
     "NO_TIES",
+    "chance_in_words",
     "chosen_in_words",
+    "effect_in_words",
     "factor",
+    "is_bound",
+    "lists_in_words",
     "name_of_term",
+    "p_in_words",
     "side_in_words",
     "sorted_spreads",
     "spread_in_words",
@@ -27,6 +34,15 @@ LITTLE = 0.05
 AS_MUCH = 0.8  # of the largest: what is said in the same breath
 
 NO_TIES = "Nobody ever declared a tie: there is no tie threshold"
+
+LISTS_IN_WORDS = {
+    UNRELIABLE: "votes tell little about the items",
+    DIFFERENT: "reliable, but unlike the group by more than is ordinary here",
+}
+
+# After so many draws of votes a test may stop. A p-value that none of them has exceeded is one over
+# that number and one: nobody knows how much smaller it is.
+N_DRAWS = (40, 200, 1_000, 10_000, 50_000, 400_000)
 
 _NAMES = {
     TASTE: "taste",
@@ -112,6 +128,60 @@ def chosen_in_words(model: ScoreEstimator) -> str:
     if len(given) == 2 or model.terms_.ties == "bounded":
         return figures
     return f"{figures}, chosen from the votes" if not given else f"{figures}; {given[0]} was given"
+
+
+def lists_in_words(n_unreliable: int, n_different: int, n_users: int | None = None) -> str:
+    """Say how many users are on each list.
+
+    >>> lists_in_words(3, 5, 73)
+    '3 of 73 users are unreliable, 5 are different'
+    >>> lists_in_words(1, 0)
+    '1 user is unreliable, 0 are different'
+    """
+    users = "user" if n_unreliable == 1 and n_users is None else "users"
+    of_all = "" if n_users is None else f" of {n_users:,}"
+    first, second = ("is" if n == 1 else "are" for n in (n_unreliable, n_different))
+    return (
+        f"{n_unreliable:,}{of_all} {users} {first} unreliable, {n_different:,} {second} different"
+    )
+
+
+def chance_in_words(fdr: float) -> str:
+    """Say how many of those on a list may be there by chance.
+
+    >>> chance_in_words(0.05)
+    '5 % of each list may be named by chance'
+    """
+    return f"{100 * fdr:g} % of each list may be named by chance"
+
+
+def effect_in_words(effect: float | None, low: float | None, high: float | None) -> str:
+    """Return an effect with its interval.
+
+    >>> effect_in_words(0.8213, 0.6149, 1.028), effect_in_words(None, None, None)
+    ('0.82 (0.61-1.03)', '-')
+    """
+    if effect is None or low is None or high is None:
+        return "-"
+    return f"{effect:.2f} ({low:.2f}-{high:.2f})"
+
+
+def is_bound(p: float) -> bool:
+    """Say whether a p-value is as small as its draws let it be.
+
+    >>> is_bound(1 / 201), is_bound(0.005)
+    (True, False)
+    """
+    return any(abs(p * (n_draws + 1) - 1.0) < 1e-9 for n_draws in N_DRAWS)
+
+
+def p_in_words(p: float) -> str:
+    """Return a p-value, or the number that it is below.
+
+    >>> p_in_words(1 / 201), p_in_words(0.0123)
+    ('p < 0.005', 'p = 0.012')
+    """
+    return f"p < {p / (1.0 - p):.2g}" if is_bound(p) else f"p = {p:.2g}"
 
 
 def _joined(names: list[str]) -> str:

@@ -11,14 +11,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import isplitlbi
-from isplitlbi.abnormal import KINDS
+from isplitlbi.abnormal import KINDS, LISTS, UNRELIABLE
 from isplitlbi.data.vocabulary import counted
 from isplitlbi.diagnostics.check import check
 from isplitlbi.estimators import ScoreEstimator
 from isplitlbi.output.report.ids import shown_id
 from isplitlbi.output.report.people import Cards, features_of, people_of
 from isplitlbi.output.tables import effect_table
-from isplitlbi.output.words import NO_TIES, factor
+from isplitlbi.output.words import (
+    LISTS_IN_WORDS,
+    NO_TIES,
+    chance_in_words,
+    factor,
+    lists_in_words,
+)
 from isplitlbi.selection import SCORINGS
 from isplitlbi.typing import Indices
 
@@ -70,7 +76,13 @@ def tell(
         "features": features_of(model),
         "n_users": len(model.users_),
         "n_flagged": len(model.abnormal_users_),
-        "fdr": f"{100 * found.fdr:g} %",
+        "lists": [
+            (name, int(found.on(name).sum()), words) for name, words in LISTS_IN_WORDS.items()
+        ],
+        "users_in_words": lists_in_words(
+            len(model.unreliable_users_), len(model.different_users_), len(model.users_)
+        ),
+        "chance": chance_in_words(found.fdr),
         "n_times": 0 if model.path_ is None else len(model.path_.times),
         "kinds": [(kind, kinds[kind]) for kind in KINDS if kinds[kind]],
         "effect": effect,
@@ -95,17 +107,7 @@ def _answer(model: ScoreEstimator, scores: list[dict[str, Any]]) -> list[Markup]
         f"items is better, among {votes.n_items:,}; {_ties_in_words(model)}."
     )
     consensus = _consensus_in_words(model)
-    kinds = Counter(kind for kind in model.abnormality_.kind if kind)
-    among = ", ".join(f"{kinds[kind]} {kind}" for kind in KINDS if kinds[kind])
-    n_flagged = len(model.abnormal_users_)
-    if n_flagged:
-        does = "does" if n_flagged == 1 else "do"
-        users = Markup(
-            f"<strong>{counted(n_flagged, 'user')}</strong> {does} not vote like the consensus "
-            f"({among})"
-        )
-    else:
-        users = Markup("<strong>Nobody</strong> votes unlike the consensus beyond chance")
+    users = _users_in_words(model)
     if not scores:
         return [asked, consensus, users + "."]
     loss = scores[0]
@@ -117,6 +119,24 @@ def _answer(model: ScoreEstimator, scores: list[dict[str, Any]]) -> list[Markup]
         verdict = "own rankings do not predict held-out votes better than the consensus alone"
     figures = f"log-loss {loss['own']} against {loss['consensus']}"
     return [asked, consensus, Markup("{}; {} ({}).").format(users, verdict, figures)]
+
+
+def _users_in_words(model: ScoreEstimator) -> Markup:
+    """Say how many users are on each list, and of which kinds."""
+    from markupsafe import Markup
+
+    found = model.abnormality_
+    if not found.flagged.any():
+        return Markup("<strong>Nobody</strong> is unreliable or different beyond chance")
+    told: list[str] = []
+    for name in LISTS:
+        kinds = Counter(kind for kind, on in zip(found.kind, found.list, strict=True) if on == name)
+        n_users = kinds.total()
+        among = ", ".join(f"{kinds[kind]} {kind}" for kind in KINDS if kinds[kind])
+        who = f"{n_users:,}" if told else counted(n_users, "user")
+        is_are = "is" if n_users == 1 else "are"
+        told.append(f"<strong>{who}</strong> {is_are} {name}{f' ({among})' if among else ''}")
+    return Markup(", ".join(told))
 
 
 def _ties_in_words(model: ScoreEstimator) -> str:
@@ -202,9 +222,9 @@ def _band(tier: Indices | None, place: int, opens: bool) -> str:
 
 
 def _effect(model: ScoreEstimator) -> dict[str, Any]:
-    """Return the consensus with and without the flagged users."""
-    flagged = model.abnormality_.flagged
-    if not flagged[np.unique(model.votes().user)].all():
+    """Return the consensus with and without the unreliable users."""
+    unreliable = model.abnormality_.on(UNRELIABLE)
+    if not unreliable[np.unique(model.votes().user)].all():
         found = model.effect_of_leaving_out()
         rows = effect_table(found).to_dicts()
         return {"sentence": found.sentence(), "rows": rows if found.left_out else []}

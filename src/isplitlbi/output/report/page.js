@@ -276,7 +276,7 @@
     showLegend(present);
     find("path-caption").textContent =
       "A line is a user, the thick one the user picked below; a ring is where a user leaves the consensus; dashed, the chosen time. Click a line to pick its user." +
-      (nDetailed < nUsers ? ` This file holds the rankings of ${nDetailed.toLocaleString("en")} of ${nUsers.toLocaleString("en")} users, those who leave first.` : "");
+      (nDetailed < nUsers ? ` This file holds the rankings of ${nDetailed.toLocaleString("en")} of ${nUsers.toLocaleString("en")} users: those on a list, then those who leave first.` : "");
   }
 
   function drawCurves() {
@@ -310,7 +310,7 @@
     find("time").setAttribute("aria-valuetext", told);
     find("time-told").textContent = told;
     find("time-chosen").disabled = state.position === path.chosen;
-    const latest = out.slice(-12).reverse(); // users stand in order of leaving
+    const latest = out.sort((a, b) => users.entry_rank[b] - users.entry_rank[a]).slice(0, 12);
     find("leavers").replaceChildren(
       ...(latest.length ? [out.length > latest.length ? "The latest to leave: " : "Outside, the latest first: "] : []),
       ...latest.flatMap((user) => [pickButton(user), " "]),
@@ -339,7 +339,7 @@
     const found = [];
     let matches = 0;
     for (let user = 0; user < nUsers; user++) {
-      const text = `${users.user[user]} ${nameOf(users.kind[user])}`.toLowerCase();
+      const text = `${users.user[user]} ${users.list[user] ?? ""} ${nameOf(users.kind[user])}`.toLowerCase();
       if (!text.includes(wanted)) continue;
       matches++;
       if (found.length < MOST_OPTIONS || user === state.user) found.push(user);
@@ -364,11 +364,22 @@
     return `${ready}: two equally good items are a tie in ${percent(share)} of votes (consensus: ${percent(common)})`;
   }
 
-  function qualityWords(quality, kind) {
+  function qualityWords(quality) {
     if (quality === null) return "unknown: no votes";
-    const { name, quality: common } = kinds[kind] ?? {};
-    const word = common === quality ? `as for all ${name} votes` : quality > 0.8 ? "careful" : quality > 0.5 ? "mostly careful" : quality > 0.2 ? "doubtful" : "votes hardly depend on the items";
+    const word = quality > 0.8 ? "careful" : quality > 0.5 ? "mostly careful" : quality > 0.2 ? "doubtful" : "votes tell little about the items";
     return `${quality.toFixed(2)} of 1, ${word}`;
+  }
+
+  function effectWords(user, to = "–") {
+    if (users.effect[user] === null) return "–";
+    return `${number(users.effect[user])} (${number(users.effect_low[user])}${to}${number(users.effect_high[user])})`;
+  }
+
+  /** How likely it is by chance; a p-value that no draw has exceeded is a bound. */
+  function chanceWords(user) {
+    const p = users.p_value[user];
+    if (p === null) return "nothing can be said";
+    return `q = ${small(users.q_value[user])} (p ${users.is_bound[user] ? `< ${small(p / (1 - p))}` : `= ${small(p)}`})`;
   }
 
   function fact(name, value) {
@@ -383,13 +394,15 @@
     const why = users.explanation[user] ?? "";
     find("who-explanation").textContent = why && `${why[0].toUpperCase()}${why.slice(1)}.`;
     const entry = users.entry_time[user];
-    const sure = users.q_value[user] === null ? "nothing can be said" : `q = ${small(users.q_value[user])} (p = ${small(users.p_value[user])})`;
+    const list = users.list[user];
     find("who-facts").replaceChildren(
       fact("Votes", users.votes[user].toLocaleString("en")),
-      fact("Left the consensus", entry === null ? "never" : `as number ${user + 1}, at t = ${Number(entry.toPrecision(3))}`),
+      fact("List", list === null ? "neither unreliable nor different" : `${list}: ${study.list_words[list]}`),
+      fact("Effect", effectWords(user, " to ")),
+      fact("Left the consensus", entry === null ? "never" : `as number ${users.entry_rank[user]}, at t = ${Number(entry.toPrecision(3))}`),
       fact("Distance to the consensus", number(users.distance[user])),
-      fact("Abnormal by chance?", sure),
-      fact("Quality", qualityWords(users.quality[user], kind)),
+      fact("Abnormal by chance?", chanceWords(user)),
+      fact("Quality", qualityWords(users.quality[user])),
       ...(hasTies && !words.length ? [make("div", { class: "whole" }, make("dt", {}, "Ties"), make("dd", {}, tieWords(users.tie_share[user])))] : []),
     );
     find("who-words").replaceChildren(...(words[user] ?? []).map((sentence) => make("li", {}, sentence)));
@@ -482,15 +495,16 @@
 
   const COLUMNS = [
     { title: "User", of: (user) => users.user[user], cell: pickButton },
+    { title: "List", of: (user) => users.list[user] },
     { title: "Kind", of: (user) => nameOf(users.kind[user]) || null, cell: (user) => (users.kind[user] < 0 ? "–" : make("span", { class: "kind" }, swatch(users.kind[user]), nameOf(users.kind[user]))) },
     { title: "Votes", of: (user) => users.votes[user], digits: 0 },
+    { title: "Effect", of: (user) => users.effect[user], cell: (user) => effectWords(user), numeric: true },
     { title: "Left at", of: (user) => users.entry_time[user], digits: 3 },
-    { title: "q", of: (user) => users.q_value[user], cell: (user) => small(users.q_value[user]), numeric: true },
     { title: "Quality", of: (user) => users.quality[user], digits: 2 },
     { title: "Why", of: (user) => users.explanation[user] ?? null, wide: true },
   ];
   const PAGE = 100;
-  const sorting = { column: 3, sign: 1, rows: PAGE };
+  const sorting = { column: null, sign: 1, rows: PAGE }; // at first list by list, the largest effect first
 
   function compare(a, b) {
     if (a === null || b === null) return (a === null) - (b === null) || 0;
@@ -500,10 +514,12 @@
   function chosenUsers() {
     const [wanted, name] = [find("show-kind").value, find("filter").value.trim().toLowerCase()];
     const fits = (user) =>
-      (wanted === "everybody" || (wanted === "abnormal" ? users.abnormal[user] : nameOf(users.kind[user]) === wanted)) &&
+      (wanted === "everybody" || (wanted === "abnormal" ? users.abnormal[user] : [users.list[user], nameOf(users.kind[user])].includes(wanted))) &&
       String(users.user[user]).toLowerCase().includes(name);
+    const chosen = Array.from(users.user.keys()).filter(fits);
+    if (sorting.column === null) return chosen;
     const { of } = COLUMNS[sorting.column];
-    return Array.from(users.user.keys()).filter(fits).sort((a, b) => compare(of(a), of(b)) || a - b);
+    return chosen.sort((a, b) => compare(of(a), of(b)) || a - b);
   }
 
   function showTable() {
@@ -540,7 +556,10 @@
     }));
   }
 
-  const CSV = ["user", "votes", "entry_time", "distance", "p_value", "q_value", "abnormal", "kind", "quality", "explanation"];
+  const CSV = [
+    "user", "votes", "entry_time", "entry_rank", "distance", "p_value", "q_value", "abnormal", "kind", "quality", "explanation",
+    "list", "effect", "effect_low", "effect_high", "p_unreliable", "q_unreliable",
+  ];
 
   /** A cell of CSV. A spreadsheet would run an id that begins like a formula: a quote stops it. */
   function csvCell(value) {

@@ -2,7 +2,7 @@
 
 Conventions
 -----------
-users      in the order of `users_table`: who left the consensus first stands first
+users      in the order of `users_table`: who is on a list stands first, then who left first
 packed     an array as the base64 of its compressed bytes, little-endian, row after row
 kept       the times of the path at which everybody's deviation is in the file; the script is
            linear between them
@@ -29,6 +29,7 @@ from isplitlbi.data.layout import SHARPNESS, THRESHOLD
 from isplitlbi.estimators import ScoreEstimator
 from isplitlbi.output.report.people import Cards
 from isplitlbi.output.tables import users_table
+from isplitlbi.output.words import LISTS_IN_WORDS, is_bound
 from isplitlbi.path import spread_out
 from isplitlbi.selection import ESTIMATES, SCORINGS
 from isplitlbi.typing import Floats
@@ -58,22 +59,21 @@ def study_of(model: ScoreEstimator, cards: Cards = ()) -> dict[str, Any]:
     kinds = list(KINDS)
     return {
         "items": _exact(model.items_.tolist()),
-        "kinds": [
-            {"name": kind.name, "colour": kind.colour, "quality": kind.quality}
-            for kind in KINDS.values()
-        ],
+        "kinds": [{"name": kind.name, "colour": kind.colour} for kind in KINDS.values()],
         "users": {
             **{
                 name: [_rounded(value) for value in table[name]]
                 for name in table.columns
-                if name not in ("user", "entry_time", "entry_rank", "kind")
+                if name not in ("user", "entry_time", "kind")
             },
             "user": _exact(table["user"].to_list()),
             # Not rounded: the script compares it with the times of the path.
             "entry_time": table["entry_time"].to_list(),
             "kind": [-1 if kind is None else kinds.index(kind) for kind in table["kind"]],
+            "is_bound": [p is not None and is_bound(p) for p in table["p_value"]],
             **_ties(model, order),
         },
+        "list_words": LISTS_IN_WORDS,
         "consensus_tie_share": _consensus_tie_share(model),
         "words": packed(json.dumps(_words(model, order, cards)).encode()),
         "path": _path(model, order),
