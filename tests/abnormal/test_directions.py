@@ -12,7 +12,7 @@ from votes import random_votes
 
 @pytest.fixture(scope="module", params=[False, True], ids=["votes", "weighted"])
 def known(request):
-    """Return votes with answers and directions, some numbers per question, and who was looked at."""
+    """Return votes with answers and directions, and some numbers per question."""
     votes = random_votes(5, n_items=7, n_votes=150, weighted=request.param)
     answers = Answers.of(votes)
     directions = Directions.of(answers, votes)
