@@ -111,10 +111,7 @@ class Abnormality:
 
 
 COMMON_TO_ALL = ("fdr", "consensus")
-OF_TESTS = ("yardstick", "uninformed")  # what only explanations need
-
-# In nats: votes that are so much likelier by the consensus do depend on the items.
-FAR_FROM_UNINFORMED = -2.0
+OF_TESTS = ("yardstick", "is_informed")  # what only explanations need
 
 # A p-value of somebody who may belong to a ring of others.
 SUSPICIOUS = 0.05
@@ -174,9 +171,8 @@ def find_abnormal_in(
     with threadpool_limits(1, user_api="blas"):
         flags = find_flags(inputs, fdr, progress)
         inputs = replace(inputs, consensus=flags.consensus)
-        is_different, is_unreliable = flags.q_value <= fdr, flags.q_unreliable <= fdr
-        if inputs.votes.time is None:  # then there is nothing more to tell by whom that is unlikely
-            is_unreliable &= flags.uninformed > FAR_FROM_UNINFORMED
+        is_different = flags.q_value <= fdr
+        is_unreliable = (flags.q_unreliable <= fdr) & ~flags.is_informed
         suspects = flags.p_value <= SUSPICIOUS
         found = explain(inputs, flags.yardstick, is_different, is_unreliable, suspects)
         quality = find_quality(

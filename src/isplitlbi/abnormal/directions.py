@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import NamedTuple, Self, TypeVar
+from typing import NamedTuple, Self
 
 import numpy as np
 
@@ -28,8 +28,7 @@ SLOPE = 0  # the first column of every user
 # Users are looked at together with those who have up to so many times as many directions.
 ALIKE, FEW = 1.4, 16
 NUMBERS_AT_ONCE = 1 << 18  # of one matrix of every user of a block
-
-Each = TypeVar("Each")
+MUCH_WORK = 1e8  # cubes of numbers of directions: with less, threads wait for each other
 
 
 class Said(NamedTuple):
@@ -57,15 +56,16 @@ class Said(NamedTuple):
         return cls(-loss, -by_margin, -by_level, *bends)
 
 
-def for_each(some: Iterable[Each], work: Callable[[Each], None], n_threads: int) -> None:
-    """Call for each, on several threads."""
-    left = iter(list(some))  # each thread takes the next one
+def for_each(blocks: Iterable[Block], work: Callable[[Block], None], n_threads: int) -> None:
+    """Call for each block, on several threads where that is worth it."""
+    some = list(blocks)
+    left = iter(some)  # each thread takes the next one
 
     def take() -> None:
-        for each in left:
-            work(each)
+        for block in left:
+            work(block)
 
-    if n_threads == 1:
+    if n_threads == 1 or sum(len(each.users) * each.width**3 for each in some) < MUCH_WORK:
         take()
         return
     with ThreadPoolExecutor(n_threads) as pool:
@@ -190,9 +190,25 @@ class Block(NamedTuple):
         """The largest number of directions."""
         return int(self.item.shape[1])
 
+    @property
+    def size(self) -> int:
+        """The number of numbers in a matrix of every user."""
+        return len(self.users) * self.width**2
+
     def alone(self) -> Block:
         """Return the same for numbers of these users' questions alone, in their order."""
         return self._replace(question=np.arange(len(self.question)))
+
+    def times(self, n: int) -> Block:
+        """Return these users so often, one set after another."""
+        n_questions = len(self.question)
+        offset = np.repeat(np.arange(n) * len(self.users), n_questions)
+        return Block(
+            np.tile(self.users, n), np.tile(self.question, n), np.tile(self.row, n) + offset,
+            [np.tile(each, n) for each in self.columns],
+            [np.tile(each, n) for each in self.amounts],
+            self.threshold, np.tile(self.item, (n, 1)), np.tile(self.slot, (n, 1)),
+        )  # fmt: skip
 
     def pull(self, by_margin: Floats, by_level: Floats) -> Floats:
         """Return slopes by every direction, given those of every question: (n_users, width)."""

@@ -7,11 +7,12 @@ not depend on the items have a Dirichlet prior on the answers.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from isplitlbi.abnormal.directions import SLOPE, Block, Said, for_each
+from isplitlbi.abnormal.directions import NUMBERS_AT_ONCE, SLOPE, Block, Said, for_each
 from isplitlbi.abnormal.expectation import Inputs
 from isplitlbi.abnormal.ordinary import Yardstick, diagonals
 from isplitlbi.abnormal.surprise import Rest
@@ -22,6 +23,7 @@ __all__ = ["Found", "Way", "explain_by", "explain_by_one_item"]
 SIDE = 1  # the column after that of the slope, where sides mean something
 N_STEPS = 12
 ENOUGH = 0.05  # gain in nats below which a step is the last one
+LEAST_SCALE = 0.25  # variance of consensus scores that tastes are relative to
 PROMOTION = 9.0  # variance of the score of an item that somebody promotes
 
 
@@ -58,40 +60,56 @@ class Found(NamedTuple):
 
 
 def explain_by(
-    inputs: Inputs, yardstick: Yardstick, way: Way, asked: Mask, start: Found | None = None
-) -> Found:
-    """Return how likely votes are in one way, and the numbers that explain them best.
-
-    What another way found of the items is a start.
-    """
-    found = Found.nobody(inputs.answers.n_users, len(yardstick.directions.item))
-    scale = max(float(np.var(inputs.consensus.scores)), 0.25)
+    inputs: Inputs, yardstick: Yardstick, ways: Sequence[Way], asked: Mask
+) -> dict[Way, Found]:
+    """Return how likely votes are in every way, and the numbers that explain them best."""
+    n_users, n_slots = inputs.answers.n_users, len(yardstick.directions.item)
+    found = {way: Found.nobody(n_users, n_slots) for way in ways}
 
     def look(block: Block) -> None:
-        prior = yardstick.ordinary(block)
-        more = np.zeros((len(block.users), block.width))
-        more[:, block.threshold] = way.of_level * yardstick.expected.has_ties
-        if way.of_slope:
-            prior[:, SLOPE, SLOPE] = way.of_slope
-        if inputs.answers.has_sides:
-            more[:, SIDE] = way.of_side
-        more[:, block.n_traits :] = way.of_taste * scale
-        prior += diagonals(more)
-        there = block.slot >= 0
-        first = np.zeros_like(more)
-        if start is not None:
-            first[there] = start.items[block.slot[there]]
-        climbed = _climb(inputs, yardstick, block, way, prior, first)
-        found.evidence[block.users] = climbed.evidence
-        found.log_likelihood[block.users] = climbed.log_likelihood
-        found.items[block.slot[there]] = climbed.mode[there]
-        found.slope[block.users] = way.slope + climbed.mode[:, SLOPE]
-        found.level[block.users] = way.level + climbed.mode[:, block.threshold]
-        if inputs.answers.has_sides:
-            found.side[block.users] = climbed.mode[:, SIDE]
+        # Small matrices of several ways at once take hardly longer than those of one.
+        n_together = max(1, NUMBERS_AT_ONCE // block.size)
+        ordinary = yardstick.ordinary(block)
+        for begun in range(0, len(ways), n_together):
+            some = ways[begun : begun + n_together]
+            prior = np.concatenate(
+                [_prior(inputs, yardstick, block, way, ordinary) for way in some]
+            )
+            climbed = _climb(inputs, yardstick, block, some, prior)
+            for number, way in enumerate(some):
+                mine = slice(number * len(block.users), (number + 1) * len(block.users))
+                _note(found[way], block, way, climbed.of(mine), inputs.answers.has_sides)
 
     for_each(yardstick.blocks(asked), look, inputs.runtime.n_threads)
     return found
+
+
+def _prior(
+    inputs: Inputs, yardstick: Yardstick, block: Block, way: Way, ordinary: Floats
+) -> Floats:
+    """Return the covariances of deviations that a way allows."""
+    scale = max(float(np.var(inputs.consensus.scores)), LEAST_SCALE)
+    more = np.zeros((len(block.users), block.width))
+    more[:, block.threshold] = way.of_level * yardstick.expected.has_ties
+    if inputs.answers.has_sides:
+        more[:, SIDE] = way.of_side
+    more[:, block.n_traits :] = way.of_taste * scale
+    prior = ordinary + diagonals(more)
+    if way.of_slope:
+        prior[:, SLOPE, SLOPE] = way.of_slope
+    return prior
+
+
+def _note(found: Found, block: Block, way: Way, climbed: _Climbed, has_sides: bool) -> None:
+    """Note what was found of the users of a block."""
+    there = block.slot >= 0
+    found.evidence[block.users] = climbed.evidence
+    found.log_likelihood[block.users] = climbed.log_likelihood
+    found.items[block.slot[there]] = climbed.mode[there]
+    found.slope[block.users] = way.slope + climbed.mode[:, SLOPE]
+    found.level[block.users] = way.level + climbed.mode[:, block.threshold]
+    if has_sides:
+        found.side[block.users] = climbed.mode[:, SIDE]
 
 
 class _Climbed(NamedTuple):
@@ -101,19 +119,25 @@ class _Climbed(NamedTuple):
     pull: Floats  # slopes of the log-likelihood at the mode, with...
     bend: Floats  # ...how it bends
 
+    def of(self, some: slice) -> _Climbed:
+        """Return what was found of some users."""
+        return _Climbed(*(each[some] for each in self))
+
 
 def _climb(
-    inputs: Inputs, yardstick: Yardstick, block: Block, way: Way, prior: Floats, start: Floats
+    inputs: Inputs, yardstick: Yardstick, block: Block, ways: Sequence[Way], prior: Floats
 ) -> _Climbed:
     """Find the likeliest deviations of some users, by Newton steps that do not lead down.
 
-    The first step may lead anywhere: what a start costs is not known.
+    All users of a block are looked at in the first way, then all in the second, and so on.
     """
     answers, expected, question = inputs.answers, yardstick.expected, block.question
-    margin = expected.margin[question] + (way.slope - 1.0) * expected.apart[question]
-    level, counts = expected.level[question] + way.level, answers.weighted[question]
-    n_users = len(block.users)
-    local = block.alone()
+    apart, n_ways = expected.apart[question], len(ways)
+    margin = np.concatenate([expected.margin[question] + (way.slope - 1.0) * apart for way in ways])
+    level = np.concatenate([expected.level[question] + way.level for way in ways])
+    counts = np.tile(answers.weighted[question], (n_ways, 1))
+    block = block.times(n_ways)
+    n_users, local = len(block.users), block.alone()
 
     def look(at: Floats) -> tuple[Floats, Floats, Floats]:
         by_margin, by_level = block.push(at)
@@ -124,33 +148,36 @@ def _climb(
             local.bend(said.mm, said.mt, said.tt),
         )  # fmt: skip
 
-    at, one = start, np.eye(block.width)
-    likelihood, pull, bend = look(at)
-    single = prior.astype(np.float32)
-    cost = np.where(start.any(axis=1), np.inf, 0.0)
-    for _ in range(N_STEPS):
+    one, single = np.eye(block.width), prior.astype(np.float32)
+
+    def step(at: Floats, pull: Floats, bend: Floats) -> tuple[Floats, Floats]:
+        """Return where a Newton step leads, and what the prior makes of it."""
         whole = pull + np.einsum("nij,nj->ni", bend, at)
         # Single precision does for a step, and is faster; what it leads to is told in double.
         both = one.astype(np.float32) + single @ bend.astype(np.float32)
         pulled = np.einsum("nij,nj->ni", prior, whole)[:, :, None]
         goal = np.linalg.solve(both, pulled.astype(np.float32))[:, :, 0].astype(np.float64)
-        # Of a goal without a part that has no variance, this is its cost.
         rest = whole - np.einsum("nij,nj->ni", bend, goal)
-        next_cost = 0.5 * np.sum(goal * rest, axis=1)
-        there = look(goal)
-        worse = there[0] - next_cost < likelihood - cost - ENOUGH
-        for _ in range(6):
-            if not worse.any():
-                break
-            # Half way there: costs are convex, so that half of both is enough.
-            goal = np.where(worse[:, None], 0.5 * (goal + at), goal)
-            next_cost = np.where(worse, 0.5 * (next_cost + cost), next_cost)
-            there = look(goal)
-            worse = there[0] - next_cost < likelihood - cost - ENOUGH
-        gain = (there[0] - next_cost) - (likelihood - cost)
-        at, cost, (likelihood, pull, bend) = goal, next_cost, there
-        if gain.max(initial=0.0) < ENOUGH:
+        return goal, 0.5 * np.sum(goal * rest, axis=1)
+
+    at, cost = np.zeros((n_users, block.width)), np.zeros(n_users)
+    likelihood, pull, bend = look(at)
+    goal, next_cost = step(at, pull, bend)
+    for _ in range(N_STEPS):
+        there, their_pull, their_bend = look(goal)
+        gain = (there - next_cost) - (likelihood - cost)
+        better = gain >= -ENOUGH
+        likelihood, cost = np.where(better, there, likelihood), np.where(better, next_cost, cost)
+        at = np.where(better[:, None], goal, at)
+        pull = np.where(better[:, None], their_pull, pull)
+        bend = np.where(better[:, None, None], their_bend, bend)
+        if np.all(better & (gain < ENOUGH)):
             break
+        # Who would come down goes half way: costs are convex, so that half of both is enough.
+        half, half_cost = 0.5 * (goal + at), 0.5 * (next_cost + cost)
+        goal, next_cost = step(at, pull, bend)
+        goal = np.where(better[:, None], goal, half)
+        next_cost = np.where(better, next_cost, half_cost)
     size = np.linalg.slogdet(one + prior @ bend)[1]
     return _Climbed(at, likelihood - cost - 0.5 * size, likelihood, pull, bend)
 
@@ -168,8 +195,7 @@ def explain_by_one_item(
 
     def look(block: Block) -> None:
         prior = yardstick.ordinary(block)
-        nothing = np.zeros((len(block.users), block.width))
-        climbed = _climb(inputs, yardstick, block, Way(), prior, nothing)
+        climbed = _climb(inputs, yardstick, block, [Way()], prior)
         rest = Rest.of(prior, climbed.bend)
         whole = climbed.pull + np.einsum("nij,nj->ni", climbed.bend, climbed.mode)
         left = np.einsum("nij,nj->ni", rest.rows, whole)
@@ -180,7 +206,7 @@ def explain_by_one_item(
         best = np.where(is_item, gain, -np.inf).argmax(axis=1)
         rows = np.arange(len(best))
         prior[rows, best, best] += PROMOTION
-        climbed = _climb(inputs, yardstick, block, Way(), prior, climbed.mode)
+        climbed = _climb(inputs, yardstick, block, [Way()], prior)
         evidence[block.users] = climbed.evidence - np.log(is_item.sum(axis=1))
         which[block.users] = block.item[rows, best]
         raised[block.users] = climbed.mode[rows, best]

@@ -15,12 +15,14 @@ from isplitlbi.abnormal.evidence import Found, Way, explain_by, explain_by_one_i
 from isplitlbi.abnormal.expectation import Answers, Expectation, Inputs, without_items
 from isplitlbi.abnormal.kinds import (
     DIFFERENT,
+    FLAT,
     KINDS,
     LEANING,
     ONE_ANSWER,
     ORDINARY,
     OTHER_THRESHOLD,
     OWN_SCORES,
+    REVERSED,
     UNCLEAR,
     UNRELIABLE,
     Beyond,
@@ -47,6 +49,8 @@ TOO_FAST = 1 / 3
 
 # What is told of users in numbers: slope, side and threshold, each as the votes have it.
 IN_NUMBERS = Way(of_slope=4.0, of_side=4.0, of_level=4.0)
+
+HARMLESS = (ORDINARY, OTHER_THRESHOLD)
 
 # Every explanation that some kind knows.
 EXPLANATIONS = tuple(dict.fromkeys(each for kind in KINDS.values() for each in kind.explanations))
@@ -79,7 +83,7 @@ def explain(
     # However many vote whatever is shown, or have habits as odd: these explain a user, too.
     yardstick = yardstick.of_the_attentive
     asked = is_different | is_unreliable
-    evidences = _Evidences.of(inputs, yardstick, asked)
+    evidences = _Evidences.of(inputs, yardstick, asked, is_different)
     likely = evidences.of_kinds(answers)
     names = list(KINDS)
     unreliable = np.array([KINDS[name].list == UNRELIABLE for name in names])
@@ -111,7 +115,7 @@ def explain(
         for user, kind in enumerate(kinds)
     ]
     named = np.array([bool(kind) for kind in kinds])
-    numbers = explain_by(inputs, yardstick, IN_NUMBERS, named, evidences.found[ORDINARY])
+    numbers = explain_by(inputs, yardstick, [IN_NUMBERS], named)[IN_NUMBERS]
     by_items = np.where(is_listed, -np.inf, evidences.best_by_items)
     common = answers.log_likelihood(expected.log_probability)
     return Explained(
@@ -128,26 +132,32 @@ class _Evidences(NamedTuple):
     raised: Floats
 
     @classmethod
-    def of(cls, inputs: Inputs, yardstick: Yardstick, asked: Mask) -> _Evidences:
+    def of(
+        cls, inputs: Inputs, yardstick: Yardstick, asked: Mask, is_different: Mask
+    ) -> _Evidences:
         answers = inputs.answers
         has_ties, has_sides = yardstick.expected.has_ties, answers.has_sides
         given = answers.by_user(answers.weighted)
         # Ties alone can be explained by nearly everything; then nothing else is asked about.
         varied = asked & (given[:, 1] < ONE_ANSWER * given.sum(axis=1))
-        ordinary = explain_by(inputs, yardstick, ORDINARY, asked)
-        found = {ORDINARY: ordinary}
-        for way in (each for each in EXPLANATIONS if isinstance(each, Way)):
-            if (has_ties or way != OTHER_THRESHOLD) and (has_sides or way != LEANING):
-                start = ordinary if way.slope == ORDINARY.slope else None
-                of_whom = asked if way == OTHER_THRESHOLD else varied
-                found[way] = explain_by(inputs, yardstick, way, of_whom, start)
-        values: dict[Explanation, Floats] = {way: each.evidence for way, each in found.items()}
         answered = without_items(answers, has_ties)
+        found = explain_by(inputs, yardstick, (ORDINARY, OTHER_THRESHOLD)[: 1 + has_ties], asked)
+        found |= explain_by(inputs, yardstick, [FLAT, REVERSED], varied)
+        values: dict[Explanation, Floats] = {way: each.evidence for way, each in found.items()}
         values[Beyond.ANSWERS] = np.where(asked, answered, -np.inf)
-        one_item, item, raised = explain_by_one_item(inputs, yardstick, varied)
-        values[Beyond.ONE_ITEM] = one_item
         if (sequence := explain_by_order(inputs, asked)) is not None:
             values[Beyond.PATTERN], values[Beyond.TIRING] = sequence
+        # Of whom nothing worse than other ties is likely, and who is not different, that is all.
+        best = np.max([values[way] for way in values if way not in HARMLESS], axis=0)
+        harmless = np.max([values[way] for way in values if way in HARMLESS], axis=0)
+        varied = varied & (is_different | (best > harmless))
+        known = [way for way in EXPLANATIONS if isinstance(way, Way) and way not in found]
+        known = [way for way in known if (has_ties or way != OTHER_THRESHOLD)]
+        found |= explain_by(
+            inputs, yardstick, [way for way in known if has_sides or way != LEANING], varied
+        )
+        values |= {way: each.evidence for way, each in found.items()}
+        values[Beyond.ONE_ITEM], item, raised = explain_by_one_item(inputs, yardstick, varied)
         return cls(values, found, item, raised)
 
     @property
@@ -191,7 +201,7 @@ def _name_rings(
     if not inputs.runtime.any(bool(may_be.any())):
         return np.zeros(len(kinds), dtype=np.int64)
     others = suspects & ~np.array([bool(kind) for kind in kinds])
-    own = explain_by(inputs, yardstick, OWN_SCORES, may_be | others)
+    own = explain_by(inputs, yardstick, [OWN_SCORES], may_be | others)[OWN_SCORES]
     common = inputs.answers.log_likelihood(yardstick.expected.log_probability)
     best = np.max([common, own.evidence, *evidences.values.values()], axis=0)
     together = find_rings(inputs, yardstick, own, best, may_be | others)

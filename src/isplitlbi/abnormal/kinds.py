@@ -22,6 +22,7 @@ from isplitlbi.typing import Floats, Mask
 
 __all__ = [
     "DIFFERENT",
+    "FLAT",
     "KINDS",
     "LEANING",
     "LISTS",
@@ -29,6 +30,7 @@ __all__ = [
     "ORDINARY",
     "OTHER_THRESHOLD",
     "OWN_SCORES",
+    "REVERSED",
     "UNCLEAR",
     "UNRELIABLE",
     "UNTRUSTWORTHY",

@@ -248,32 +248,38 @@ class _Sums(NamedTuple):
     outside: float  # number of users who are not ordinary
     total: float
 
+    def plus(self, other: _Sums) -> _Sums:
+        """Add those of other users."""
+        return _Sums(
+            self.squares + other.squares, self.known + other.known, self.slopes + other.slopes,
+            self.outside + other.outside, self.total + other.total,
+        )  # fmt: skip
+
 
 def _estimated(inputs: Inputs, start: Yardstick, n_rounds: int) -> tuple[Floats, Floats]:
     """Estimate means and variances of ordinary users' deviations, in rounds."""
     answers, expected = inputs.answers, start.expected
     yardstick, means, share = start, np.zeros(start.directions.n_traits + 1), FIRST_SHARE
     careless = without_items(answers, expected.has_ties)
-    blocks = start.blocks(_sample(inputs, start.directions))
-    errors = [start.others.error(block) for block in blocks]
-    modes = [np.zeros((len(block.users), block.width)) for block in blocks]
-    for _ in range(n_rounds):
+    looks = [
+        _Look(block, start.others.error(block), careless[block.users])
+        for block in start.blocks(_sample(inputs, start.directions))
+    ]
+    for number in range(n_rounds):
         margin, level = expected.margin.copy(), expected.level.copy()
-        for block, mode in zip(blocks, modes, strict=True):
-            by_margin, by_level = block.push(mode)
-            margin[block.question] += by_margin
-            level[block.question] += by_level
+        for look in looks:
+            by_margin, by_level = look.block.push(look.mode)
+            margin[look.block.question] += by_margin
+            level[look.block.question] += by_level
         said = Said.of(inputs.link, margin, level, answers.weighted, expected.has_ties)
-        known = answers.sum_by_user(said.log_likelihood), careless
-        parts = [
-            _looked_at(yardstick, block, error, said, mode, means, known, share)
-            for block, error, mode in zip(blocks, errors, modes, strict=True)
-        ]
-        modes = [mode for mode, _ in parts]
-        sums = [sum(each) for each in zip(*(part for _, part in parts), strict=True)]
-        if not sums:
-            nothing = np.zeros_like(means)
-            sums = [nothing, nothing, nothing, 0.0, 0.0]
+        if number % 2 == 0:  # who stands out does not change often
+            likelihood: Floats | None = answers.sum_by_user(said.log_likelihood)
+        else:
+            likelihood = None
+        nothing = np.zeros_like(means)
+        sums = _Sums(nothing, nothing, nothing, 0.0, 0.0)
+        for look in looks:
+            sums = sums.plus(look.again(yardstick, said, means, likelihood, share))
         found = _Sums(*inputs.runtime.total(*sums))
         change = found.squares / np.maximum(found.known, LEAST_KNOWN)
         change = change ** np.where(change > 1.0, MORE, LESS)
@@ -288,36 +294,47 @@ def _estimated(inputs: Inputs, start: Yardstick, n_rounds: int) -> tuple[Floats,
     return means, yardstick.variances
 
 
-def _looked_at(
-    yardstick: Yardstick, block: Block, error: Floats, said: Said, at: Floats, means: Floats,
-    known: tuple[Floats, Floats], share: float,
-) -> tuple[Floats, _Sums]:  # fmt: skip
-    """Return where the deviations of some users are most likely, and what they add up to.
+class _Look:
+    """Users who are looked at closely: where their deviations are most likely, and who stands out.
 
-    The votes are taken as if they were normal around where they are looked at.
+    Votes are taken as if they were normal around where they are looked at.
     """
-    likelihood, careless = (each[block.users] for each in known)
-    component = np.minimum(np.arange(block.width), block.n_traits)
-    bend = block.bend(said.mm, said.mt, said.tt)
-    pull = block.pull(said.by_margin, said.by_level)
-    centre = means[component]
-    whole = pull + np.einsum("nij,nj->ni", bend, at - centre)
-    rest = Rest.of(yardstick.around(block, error), bend)
-    own = np.einsum("nij,nj->ni", rest.after, whole)
-    left = np.einsum("nij,nj->ni", rest.rows, whole)
-    step = centre + own - at
-    gained = np.sum(pull * step, axis=1) - 0.5 * np.einsum("ni,nij,nj->n", step, bend, step)
-    evidence = likelihood + gained - 0.5 * (np.sum(own * left, axis=1) + rest.size)
-    odds = np.logaddexp(Surprise.of(rest, block.n_traits).evidence(whole), careless - evidence)
-    # Yes or no: weights between would favour those who, by chance, agree best.
-    is_ordinary = (odds < np.log(1.0 / share - 1.0)).astype(np.float64)
-    explained = np.einsum("nii->ni", rest.known)
-    squares, known_of, slopes = (
-        np.bincount(component, is_ordinary @ each, len(means)).astype(np.float64)
-        for each in (left**2, explained, left)
-    )
-    outside = float(np.sum(1.0 - is_ordinary))
-    return centre + own, _Sums(squares, known_of, slopes, outside, float(len(is_ordinary)))
+
+    def __init__(self, block: Block, error: Floats, careless: Floats) -> None:
+        self.block, self.error, self.careless = block, error, careless
+        self.mode = np.zeros((len(block.users), block.width))
+        self.odds = np.zeros(len(block.users))  # that a user is not an ordinary one
+
+    def again(
+        self, yardstick: Yardstick, said: Said, means: Floats, likelihood: Floats | None,
+        share: float,
+    ) -> _Sums:  # fmt: skip
+        """Look once more; given log-likelihoods, find out who stands out as well."""
+        block = self.block
+        component = np.minimum(np.arange(block.width), block.n_traits)
+        bend = block.bend(said.mm, said.mt, said.tt)
+        pull = block.pull(said.by_margin, said.by_level)
+        centre = means[component]
+        whole = pull + np.einsum("nij,nj->ni", bend, self.mode - centre)
+        rest = Rest.of(yardstick.around(block, self.error), bend)
+        own = np.einsum("nij,nj->ni", rest.after, whole)
+        left = np.einsum("nij,nj->ni", rest.rows, whole)
+        if likelihood is not None:
+            step = centre + own - self.mode
+            gained = np.sum(pull * step, axis=1) - 0.5 * np.einsum("ni,nij,nj->n", step, bend, step)
+            evidence = likelihood[block.users] + gained
+            evidence -= 0.5 * (np.sum(own * left, axis=1) + rest.size)
+            more = Surprise.of(rest, block.n_traits).evidence(whole)
+            self.odds = np.logaddexp(more, self.careless - evidence)
+        self.mode = centre + own
+        # Yes or no: weights between would favour those who, by chance, agree best.
+        is_ordinary = (self.odds < np.log(1.0 / share - 1.0)).astype(np.float64)
+        squares, known, slopes = (
+            np.bincount(component, is_ordinary @ each, len(means)).astype(np.float64)
+            for each in (left**2, np.einsum("nii->ni", rest.known), left)
+        )
+        outside = float(np.sum(1.0 - is_ordinary))
+        return _Sums(squares, known, slopes, outside, float(len(is_ordinary)))
 
 
 def _sample(inputs: Inputs, directions: Directions) -> Places:

@@ -23,7 +23,7 @@ class Rest(NamedTuple):
     after: Floats  # covariances of deviations, given the votes
     rows: Floats  # by which slopes are multiplied to leave the rest
     known: Floats  # the variance of the rest
-    size: Floats  # (n,) logarithm of by how much votes narrow the deviations down
+    both: Floats  # one, and what votes make of ordinary deviations
 
     @classmethod
     def of(cls, ordinary: Floats, bend: Floats) -> Rest:
@@ -32,7 +32,12 @@ class Rest(NamedTuple):
         both = one + ordinary @ bend
         after = np.asarray(np.linalg.solve(both, ordinary))
         rows = one - bend @ after
-        return cls(after, rows, rows @ bend, np.linalg.slogdet(both)[1])
+        return cls(after, rows, rows @ bend, both)
+
+    @property
+    def size(self) -> Floats:
+        """By how much votes narrow the deviations down: a logarithm for every user."""
+        return np.asarray(np.linalg.slogdet(self.both)[1])
 
 
 class Surprise(NamedTuple):

@@ -31,20 +31,23 @@ from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.model.parameters import Consensus
 from isplitlbi.runtime.base import Runtime
 from isplitlbi.solvers.common import fit_common
-from isplitlbi.typing import Floats, Places
+from isplitlbi.typing import Floats, Mask, Places
 
 __all__ = ["Flags", "find_flags"]
 
-# A flag needs many draws, since every look is another chance; fewer where the statistic leaves no
-# doubt. The last rounds are for the few who need them: with many users, a p-value must
-# be small to be told from chance.
+# A flag needs many draws, since every look is another chance; fewer where there is less doubt. The
+# last rounds are for the few who need them: with many users, a p-value must be small to be told
+# from chance.
 ROUNDS = (40, 200, 1_000, 3_000, 10_000, 50_000, 400_000)
 MANY, HOPELESS = 10_000, 2.0  # the second in standard deviations
-LEAST_BEFORE_FLAG, LEAST_IF_CLEAR, CLEARLY = 1_000, 200, 15.0
+LEAST_BEFORE_FLAG, LEAST_IF_CLEAR, CLEARLY = 1_000, 200, 3.0
 
 # The consensus is that of the users of whom it is not more likely that they stand out than not,
 # where one in ten does.
 OUTSIDE = np.log(9.0)
+
+# In nats: votes that are so much likelier by the consensus do depend on the items.
+FAR_FROM_UNINFORMED = -2.0
 
 INTERVAL = (0.025, 0.5, 0.975)  # of effects
 
@@ -61,7 +64,7 @@ class Flags(NamedTuple):
     effect: Floats  # how far from the consensus, in standard deviations of a vote
     effect_low: Floats
     effect_high: Floats
-    uninformed: Floats  # by how much votes are likelier if they do not depend on the items, in nats
+    is_informed: Mask  # whose votes do depend on the items, whatever the test says
     votes_needed: Places  # 0 where there are enough votes to be flagged at all
 
 
@@ -80,7 +83,8 @@ def find_flags(
     said = _said(inputs, yardstick)
     found = _standing(inputs, yardstick, said)
     draws = Draws(inputs, yardstick, said, found.statistics)
-    is_clear = found.statistics > CLEARLY
+    is_informed = found.uninformed < FAR_FROM_UNINFORMED
+    is_informed &= inputs.votes.time is None  # or else there is more to tell by
     going = answers.voted.copy()
     q_value = np.ones((2, answers.n_users))
     for number, total in enumerate(ROUNDS):
@@ -88,8 +92,12 @@ def find_flags(
         for_each(yardstick.blocks(going), partial(draws.draw, total), runtime.n_threads)
         for test, p_value in enumerate(draws.p_value):
             q_value[test] = benjamini_hochberg(runtime.everybody(p_value))[mine]
-        may_be_flagged = (total >= LEAST_BEFORE_FLAG) | (total >= LEAST_IF_CLEAR) & is_clear
-        is_settled = draws.are_enough | may_be_flagged & (q_value <= fdr)
+        cut = (
+            fdr if total >= LEAST_BEFORE_FLAG else fdr / CLEARLY if total >= LEAST_IF_CLEAR else 0.0
+        )
+        is_settled = draws.are_enough | (q_value <= cut)
+        if total >= LEAST_IF_CLEAR:  # who cannot be listed need not be known so well
+            is_settled[1] |= is_informed
         if total >= MANY:  # more are for those of whom no draw, or one, was further out
             is_settled |= draws.beyond > 1
         elif total >= LEAST_BEFORE_FLAG:
@@ -107,7 +115,7 @@ def find_flags(
     effect, low, high = _effects(found, answers)
     return Flags(
         yardstick, inputs.consensus, draws.p_value[0], q_value[0], draws.p_value[1], q_value[1],
-        effect, low, high, found.uninformed, needed,
+        effect, low, high, is_informed, needed,
     )  # fmt: skip
 
 
