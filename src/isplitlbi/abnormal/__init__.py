@@ -22,7 +22,7 @@ from isplitlbi.abnormal.explain import Texts, explain
 from isplitlbi.abnormal.influence import N_BOOTSTRAP, Effect, find_effect
 from isplitlbi.abnormal.kinds import DIFFERENT, KINDS, LISTS, UNRELIABLE, UNTRUSTWORTHY, Kind
 from isplitlbi.abnormal.quality import find_quality
-from isplitlbi.abnormal.tests import find_flags
+from isplitlbi.abnormal.tests import LEAST_USERS, find_flags
 from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.errors import InvalidSetting
 from isplitlbi.model.links import Link
@@ -34,6 +34,7 @@ from isplitlbi.typing import Floats, Mask, Places
 __all__ = [
     "DIFFERENT",
     "KINDS",
+    "LEAST_USERS",
     "LISTS",
     "N_BOOTSTRAP",
     "UNRELIABLE",

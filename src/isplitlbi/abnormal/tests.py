@@ -33,7 +33,7 @@ from isplitlbi.runtime.base import Runtime
 from isplitlbi.solvers.common import fit_common
 from isplitlbi.typing import Floats, Mask, Places
 
-__all__ = ["Flags", "find_flags"]
+__all__ = ["LEAST_USERS", "Flags", "find_flags"]
 
 # A flag needs many draws, since every look is another chance; fewer where there is less doubt. The
 # last rounds are for the few who need them: with many users, a p-value must be small to be told
@@ -45,6 +45,8 @@ LEAST_BEFORE_FLAG, LEAST_IF_CLEAR, CLEARLY = 1_000, 200, 3.0
 # The consensus is that of the users of whom it is not more likely that they stand out than not,
 # where one in ten does.
 OUTSIDE = np.log(9.0)
+
+LEAST_USERS = 3  # who make a group that somebody may be unlike
 
 # In nats: votes that are so much likelier by the consensus do depend on the items.
 FAR_FROM_UNINFORMED = -2.0
@@ -100,7 +102,7 @@ def find_flags(
             is_settled[1] |= is_informed
         if total >= MANY:  # more are for those of whom no draw, or one, was further out
             is_settled |= draws.beyond > 1
-        elif total >= LEAST_BEFORE_FLAG:
+        elif total >= LEAST_IF_CLEAR:
             fewest = draws.beyond - HOPELESS * np.sqrt(draws.beyond)
             is_settled |= fewest / total > _cut(draws.p_value, q_value, runtime, fdr)
         draws.is_settled = is_settled | draws.are_enough
@@ -110,8 +112,10 @@ def find_flags(
     needed = _votes_needed(
         answers, yardstick.expected, fdr * max(n_flagged, 1.0) / max(n_voted, 1.0)
     )
-    # Chance may break a tie below any cut, but nobody is named by that alone.
-    q_value[:, needed > 0] = np.maximum(q_value[:, needed > 0], np.nextafter(fdr, 1.0))
+    # Chance may break a tie below any cut, but nobody is named by that alone. Of two users who do
+    # not agree, nobody knows who is the other one.
+    unnamed = (needed > 0) | (n_voted < LEAST_USERS)
+    q_value[:, unnamed] = np.maximum(q_value[:, unnamed], np.nextafter(fdr, 1.0))
     effect, low, high = _effects(found, answers)
     return Flags(
         yardstick, inputs.consensus, draws.p_value[0], q_value[0], draws.p_value[1], q_value[1],

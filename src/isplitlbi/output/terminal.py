@@ -180,13 +180,15 @@ def print_abnormal(
     console: Console, model: ScoreEstimator, found: Abnormality, shown: pl.DataFrame
 ) -> None:
     """Print which users are abnormal, in which way, and whether that changes the result."""
-    from isplitlbi.abnormal import DIFFERENT, UNRELIABLE
+    from isplitlbi.abnormal import DIFFERENT, LEAST_USERS, UNRELIABLE
     from isplitlbi.output.words import chance_in_words, lists_in_words
 
     n_users = int((model.summary_.votes_per_user > 0).sum())
     n_unreliable, n_different = (int(found.on(name).sum()) for name in (UNRELIABLE, DIFFERENT))
     named = lists_in_words(n_unreliable, n_different, n_users)
     console.print(f"{named}; {chance_in_words(found.fdr)}.\n")
+    if n_users < LEAST_USERS:
+        console.print("With fewer than three users, nobody can tell who is unlike the others.")
     _print_lists(console, shown, ("user", "votes", "effect", "kind", "quality", "explanation"))
     if few := int((found.votes_needed > 0).sum()):
         most = int(found.votes_needed.max())
