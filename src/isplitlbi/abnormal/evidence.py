@@ -40,6 +40,7 @@ class Way(NamedTuple):
     of_side: float = 0.0
     of_level: float = 0.0
     of_taste: float = 0.0
+    of_margin: float = 0.0  # of the slope, told by what it makes of a margin of the consensus
 
 
 class Found(NamedTuple):
@@ -95,8 +96,8 @@ def _prior(
         more[:, SIDE] = way.of_side
     more[:, block.n_traits :] = way.of_taste * scale
     prior = ordinary + diagonals(more)
-    if way.of_slope:
-        prior[:, SLOPE, SLOPE] = way.of_slope
+    if way.of_slope or way.of_margin:
+        prior[:, SLOPE, SLOPE] = way.of_slope + way.of_margin / (2.0 * scale)
     return prior
 
 

@@ -60,8 +60,8 @@ OFTEN, RARE = 3.0, 0.3
 
 ORDINARY = Way()
 REVERSED = Way(-1.0, of_slope=0.16)
-FLAT = Way(0.0, of_slope=0.01)
-BLUNTER = Way(0.5, of_slope=0.02)
+FLAT = Way(0.0, of_margin=0.04)
+BLUNTER = Way(0.5, of_slope=0.04)
 SHARPER = Way(2.5, of_slope=1.0)
 # Nearly without noise: margins are many times those of the consensus, and so is the threshold. What
 # the consensus has wrong is as large then.
