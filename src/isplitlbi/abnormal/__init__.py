@@ -18,11 +18,11 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from isplitlbi.abnormal.expectation import Inputs, TellingVote, find_telling_votes
-from isplitlbi.abnormal.explain import Texts, explain
+from isplitlbi.abnormal.explain import Explained, Texts, explain
 from isplitlbi.abnormal.influence import N_BOOTSTRAP, Effect, find_effect
 from isplitlbi.abnormal.kinds import DIFFERENT, KINDS, LISTS, UNRELIABLE, UNTRUSTWORTHY, Kind
 from isplitlbi.abnormal.quality import find_quality
-from isplitlbi.abnormal.tests import LEAST_USERS, find_flags
+from isplitlbi.abnormal.tests import LEAST_USERS, Flags, benjamini_hochberg, find_flags
 from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.errors import InvalidSetting
 from isplitlbi.model.links import Link
@@ -176,6 +176,7 @@ def find_abnormal_in(
         is_unreliable = (flags.q_unreliable <= fdr) & ~flags.is_informed
         suspects = flags.p_value <= SUSPICIOUS
         found = explain(inputs, flags.yardstick, is_different, is_unreliable, suspects)
+        flags, found = _with_lists_apart(inputs, flags, found, fdr)
         quality = find_quality(
             inputs.answers, flags.yardstick.expected, found.log_likelihood, found.kind
         )
@@ -185,6 +186,29 @@ def find_abnormal_in(
         list=found.list, kind=found.kind, explanation=found.sentence, quality=quality,
         slope=found.slope, side=found.side, threshold=found.threshold,
     )  # fmt: skip
+
+
+def _with_lists_apart(
+    inputs: Inputs, flags: Flags, found: Explained, fdr: float
+) -> tuple[Flags, Explained]:
+    """Hold the error rate within the different users, too.
+
+    Unreliable users are different as well. Among so many who are found rightly, the few others on
+    their own list might be found by chance.
+    """
+    runtime = inputs.runtime
+    mine = slice(runtime.first, runtime.first + inputs.answers.n_users)
+    unreliable = np.array([name == UNRELIABLE for name in found.list], dtype=np.bool_)
+    others = np.where(unreliable, np.nan, flags.p_value)
+    q_value = np.fmax(benjamini_hochberg(runtime.everybody(others))[mine], flags.q_value)
+    q_value = np.where(unreliable, flags.q_value, q_value)
+    stays = unreliable | (q_value <= fdr)
+
+    def kept(texts: Texts) -> Texts:
+        return [text if is_kept else "" for text, is_kept in zip(texts, stays, strict=True)]
+
+    texts = {name: kept(getattr(found, name)) for name in ("list", "kind", "sentence")}
+    return flags._replace(q_value=q_value), found._replace(**texts)
 
 
 def joined(parts: Sequence[Abnormality]) -> Abnormality:

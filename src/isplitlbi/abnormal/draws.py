@@ -182,7 +182,9 @@ class Draws:
     ) -> None:
         first, n_users = inputs.runtime.first, inputs.answers.n_users
         self.inputs, self.said = inputs, said
-        self.yardsticks = list({id(y): y for y in (yardstick, yardstick.of_the_attentive)}.values())
+        self.yardsticks = list(
+            {id(y): y for y in (yardstick, yardstick.of_the_attentive(in_all=True))}.values()
+        )
         self.statistics = statistics
         self.is_settled = np.zeros((2, n_users), dtype=np.bool_)  # who is not to be drawn for
         # For the next round, as far as there is room.

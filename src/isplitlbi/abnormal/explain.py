@@ -44,6 +44,7 @@ __all__ = ["Explained", "explain"]
 
 # How likely a kind must be to be named, and the unreliable kinds together to be listed so.
 SURE_OF_KIND, SURE_OF_LIST = 0.9, 0.95
+ALL_BUT_FEW = 0.98  # share of decided votes to one side that nobody gives by the items
 # Careless users who take less than this share of the time of a user in the middle are too fast.
 TOO_FAST = 1 / 3
 
@@ -80,8 +81,8 @@ def explain(
     whom a test would have found alone, may belong to a ring of others, and are not named.
     """
     answers, expected = inputs.answers, yardstick.expected
-    # However many vote whatever is shown, or have habits as odd: these explain a user, too.
-    yardstick = yardstick.of_the_attentive
+    # However many vote whatever is shown: that explains a user, too.
+    yardstick = yardstick.of_the_attentive(in_all=False)
     asked = is_different | is_unreliable
     evidences = _Evidences.of(inputs, yardstick, asked, is_different)
     likely = evidences.of_kinds(answers)
@@ -187,7 +188,9 @@ class _Evidences(NamedTuple):
                 covered = kind.covers(explanation, outcome)
                 value = np.where(covered, self.values[explanation], -np.inf)
                 row[:] = np.logaddexp(row, value + np.log(kind.prior / len(known)))
-        weighed[-1] = self.values[ORDINARY]
+        # An ordinary user does not give one answer to whatever is shown.
+        is_varied = (given[:, 1] / total < ONE_ANSWER) & (to_one_side < ALL_BUT_FEW)
+        weighed[-1] = np.where(is_varied, self.values[ORDINARY], -np.inf)
         most = weighed.max(axis=0)
         likely = np.exp(weighed - np.where(np.isfinite(most), most, 0.0))
         return np.asarray(likely / np.maximum(likely.sum(axis=0), 1e-300))

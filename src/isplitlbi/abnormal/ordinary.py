@@ -184,21 +184,20 @@ class Yardstick:
             slope = float(np.clip(slope + pull / max(bend, LEAST_KNOWN), 0.5, 2.0))
         return slope - 1.0
 
-    @property
-    def of_the_attentive(self) -> Yardstick:
-        """The same of users whose votes tell about the items.
+    def of_the_attentive(self, *, in_all: bool) -> Yardstick:
+        """Return the same of users whose votes tell about the items: by their slopes, or in all.
 
         However many users say tie, or left, or anything, to whatever is shown: that is not
         ordinary.
         """
         most = np.full(len(self.variances), np.inf)
-        most[SLOPE], most[1 : self.directions.n_traits] = MOST_OF_SLOPE, MOST_OF_TRAITS
+        most[SLOPE] = MOST_OF_SLOPE
+        if in_all:
+            most[1 : self.directions.n_traits] = MOST_OF_TRAITS
         variances = np.minimum(self.variances, most)
-        return (
-            self
-            if np.all(variances == self.variances)
-            else replace(self, variances=variances, kept={})
-        )
+        if np.all(variances == self.variances):
+            return self
+        return replace(self, variances=variances, kept={})
 
     def ordinary(self, block: Block) -> Floats:
         """Return covariances of ordinary users' deviations, errors of the consensus included."""

@@ -33,7 +33,7 @@ from isplitlbi.runtime.base import Runtime
 from isplitlbi.solvers.common import fit_common
 from isplitlbi.typing import Floats, Mask, Places
 
-__all__ = ["LEAST_USERS", "Flags", "find_flags"]
+__all__ = ["LEAST_USERS", "Flags", "benjamini_hochberg", "find_flags"]
 
 # A flag needs many draws, since every look is another chance; fewer where there is less doubt. The
 # last rounds are for the few who need them: with many users, a p-value must be small to be told
