@@ -18,7 +18,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from isplitlbi.abnormal.expectation import Inputs, TellingVote, find_telling_votes
-from isplitlbi.abnormal.explain import Explained, Texts, explain
+from isplitlbi.abnormal.explain import Explained, Texts, explain, in_numbers
 from isplitlbi.abnormal.influence import N_BOOTSTRAP, Effect, find_effect
 from isplitlbi.abnormal.kinds import DIFFERENT, KINDS, LISTS, UNRELIABLE, UNTRUSTWORTHY, Kind
 from isplitlbi.abnormal.quality import find_quality
@@ -180,11 +180,12 @@ def find_abnormal_in(
         quality = find_quality(
             inputs.answers, flags.yardstick.expected, found.log_likelihood, found.kind
         )
+        flagged = np.array([bool(name) for name in found.list], dtype=np.bool_)
+        slope, side, threshold = in_numbers(inputs, flags.yardstick, flagged)
     tested = {name: value for name, value in flags._asdict().items() if name not in OF_TESTS}
     return Abnormality(
-        fdr, **tested, flagged=np.array([bool(name) for name in found.list], dtype=np.bool_),
-        list=found.list, kind=found.kind, explanation=found.sentence, quality=quality,
-        slope=found.slope, side=found.side, threshold=found.threshold,
+        fdr, **tested, flagged=flagged, list=found.list, kind=found.kind,
+        explanation=found.sentence, quality=quality, slope=slope, side=side, threshold=threshold,
     )  # fmt: skip
 
 
@@ -207,8 +208,10 @@ def _with_lists_apart(
     def kept(texts: Texts) -> Texts:
         return [text if is_kept else "" for text, is_kept in zip(texts, stays, strict=True)]
 
-    texts = {name: kept(getattr(found, name)) for name in ("list", "kind", "sentence")}
-    return flags._replace(q_value=q_value), found._replace(**texts)
+    listed = found._replace(
+        list=kept(found.list), kind=kept(found.kind), sentence=kept(found.sentence)
+    )
+    return flags._replace(q_value=q_value), listed
 
 
 def joined(parts: Sequence[Abnormality]) -> Abnormality:

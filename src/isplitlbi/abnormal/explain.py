@@ -40,7 +40,7 @@ from isplitlbi.abnormal.rings import find_rings
 from isplitlbi.abnormal.sequence import explain_by_order, typical_duration
 from isplitlbi.typing import Floats, Mask, Places
 
-__all__ = ["Explained", "explain"]
+__all__ = ["Explained", "Texts", "explain", "in_numbers"]
 
 # How likely a kind must be to be named, and the unreliable kinds together to be listed so.
 SURE_OF_KIND, SURE_OF_LIST = 0.9, 0.95
@@ -66,9 +66,6 @@ class Explained(NamedTuple):
     list: Texts
     kind: Texts
     sentence: Texts
-    slope: Floats
-    side: Floats
-    threshold: Floats
     log_likelihood: Floats  # of the votes of every user, as far as they depend on the items
 
 
@@ -115,13 +112,9 @@ def explain(
         else ""
         for user, kind in enumerate(kinds)
     ]
-    named = np.array([bool(kind) for kind in kinds])
-    numbers = explain_by(inputs, yardstick, [IN_NUMBERS], named)[IN_NUMBERS]
     by_items = np.where(is_listed, -np.inf, evidences.best_by_items)
     common = answers.log_likelihood(expected.log_probability)
-    return Explained(
-        lists, kinds, sentences, *_in_numbers(inputs, numbers, named), np.maximum(common, by_items)
-    )
+    return Explained(lists, kinds, sentences, np.maximum(common, by_items))
 
 
 class _Evidences(NamedTuple):
@@ -229,12 +222,13 @@ def _name_hasty(inputs: Inputs, kinds: list[str]) -> None:
 # --- in figures ----------------------------------------------------------------------------------
 
 
-def _in_numbers(inputs: Inputs, numbers: Found, asked: Mask) -> tuple[Floats, Floats, Floats]:
+def in_numbers(inputs: Inputs, yardstick: Yardstick, asked: Mask) -> tuple[Floats, Floats, Floats]:
     """Return slope, side and threshold of everybody; those of the consensus where not asked."""
+    found = explain_by(inputs, yardstick, [IN_NUMBERS], asked)[IN_NUMBERS]
     consensus = inputs.consensus
     side = consensus.trait("side") if "side" in consensus.vector.traits else 0.0
-    slope = np.where(asked, numbers.slope, 1.0)
-    return slope, side + numbers.side, consensus.threshold * np.exp(numbers.level)
+    slope = np.where(asked, found.slope, 1.0)
+    return slope, side + found.side, consensus.threshold * np.exp(found.level)
 
 
 def _figures(
