@@ -195,14 +195,15 @@ def _with_lists_apart(
     """Hold the error rate within the different users, too.
 
     Unreliable users are different as well. Among so many who are found rightly, the few others on
-    their own list might be found by chance.
+    their own list might be found by chance: they are tested among each other, unless both tests
+    have found them.
     """
     runtime = inputs.runtime
     mine = slice(runtime.first, runtime.first + inputs.answers.n_users)
     unreliable = np.array([name == UNRELIABLE for name in found.list], dtype=np.bool_)
     others = np.where(unreliable, np.nan, flags.p_value)
     q_value = np.fmax(benjamini_hochberg(runtime.everybody(others))[mine], flags.q_value)
-    q_value = np.where(unreliable, flags.q_value, q_value)
+    q_value = np.where(unreliable | (flags.q_unreliable <= fdr), flags.q_value, q_value)
     stays = unreliable | (q_value <= fdr)
 
     def kept(texts: Texts) -> Texts:

@@ -114,7 +114,7 @@ class ScoreEstimator(VoteEstimator):
     unreliable_users_ : list of ids
         Those of them whose votes tell little about the items.
     different_users_ : list of ids
-        Those who are reliable, but unlike the group by more than is ordinary here.
+        Those who are unlike the group by more than is ordinary here, and not surely unreliable.
     fitted_ : Fitted
         All that the fit has found, as one record.
     """

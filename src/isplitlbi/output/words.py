@@ -37,7 +37,7 @@ NO_TIES = "Nobody ever declared a tie: there is no tie threshold"
 
 LISTS_IN_WORDS = {
     UNRELIABLE: "votes tell little about the items",
-    DIFFERENT: "reliable, but unlike the group by more than is ordinary here",
+    DIFFERENT: "unlike the group by more than is ordinary here",
 }
 
 # After so many draws of votes a test may stop. A p-value that none of them has exceeded is one over
