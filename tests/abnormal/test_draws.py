@@ -51,7 +51,7 @@ def test_the_votes_themselves_have_the_statistic_that_draws_have(repeated):
     given = revote.adds[np.arange(len(revote.n_votes))]
     added = np.einsum("qo,qod->d", inputs.answers.counts, given)
     traits, taste = added[:3], np.sum(added[3:-4] ** 2)
-    found = drawing.surprise_of(traits[None], np.array([taste]), *revote.of_taste)
+    found = drawing.surprise_of(traits[None], np.array([taste]), *revote.moments)
     assert_allclose(found, statistics(inputs, yardstick, said, block), rtol=1e-3)
     assert added[-4] == pytest.approx(said.log_likelihood.sum(), rel=1e-5)
     assert_allclose(added[-3:], inputs.answers.counts.sum(axis=0))

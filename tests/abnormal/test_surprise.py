@@ -43,7 +43,9 @@ def test_roots_give_the_numbers_that_the_statistic_is_made_of(known):
     _, _, pull, found = known
     numbers = np.einsum("nij,nj->ni", found.roots(), pull)
     traits, taste = numbers[:, :N_TRAITS], np.sum(numbers[:, N_TRAITS:] ** 2, axis=1)
-    assert_allclose(found.statistic(pull), surprise_of(traits, taste, found.mean, found.freedom))
+    known = np.sqrt(found.known[:, -1])
+    expected = surprise_of(traits, taste, found.mean, found.freedom, known)
+    assert_allclose(found.statistic(pull), expected)
 
 
 def test_numbers_of_ordinary_users_have_the_moments_that_are_told(known):
@@ -71,12 +73,26 @@ def test_slopes_of_weighted_votes_have_a_variance_of_their_own(known):
 
 
 def test_the_statistic_is_minus_the_logarithm_of_the_smallest_chance():
-    traits, taste, mean = np.array([[0.5, -3.0]]), np.array([4.0]), 5.0
+    traits, taste, mean = np.array([[-3.0, 0.5]]), np.array([4.0]), 5.0
     smallest = 2 * norm.sf(3.0)
-    assert surprise_of(traits, taste, mean, 5.0) == pytest.approx(-np.log(smallest))
+    assert surprise_of(traits, taste, mean, 5.0, 2.0) == pytest.approx(-np.log(smallest))
     far = np.array([40.0])
     chance = chi2(5).sf(40.0)
-    assert surprise_of(0 * traits, far, mean, 5.0) == pytest.approx(-np.log(chance), rel=0.1)
+    assert surprise_of(0 * traits, far, mean, 5.0, 2.0) == pytest.approx(-np.log(chance), rel=0.1)
+
+
+def test_no_ties_at_all_are_as_surprising_as_their_logarithm():
+    known = 3.0  # of the logarithm: a third
+
+    def surprising(share):  # of the ties expected
+        traits = np.array([[0.0, known * (share - 1.0)]])
+        return float(surprise_of(traits, np.zeros(1), 1.0, 1.0, known)[0])
+
+    for share in (0.3, 0.5, 2.0, 4.0):
+        chance = 2 * norm.sf(abs(known * np.log(share)))
+        assert surprising(share) == pytest.approx(-np.log(chance))
+    assert surprising(0.0) > surprising(0.1) > surprising(0.5)
+    assert np.isfinite(surprising(0.0))
 
 
 def test_what_nothing_is_known_of_surprises_nobody():

@@ -51,7 +51,9 @@ class Revote(NamedTuple):
     moves_level: Singles  # (n_sources,)
     adds: Singles  # (n_questions, 3, n_traits + n_directions + 4)
     n_traits: int
-    of_taste: tuple[float, float]  # mean of its statistic, and as how many squares it varies
+    # Mean of the statistic of taste, as how many squares it varies, how surely the threshold is
+    # known.
+    moments: tuple[float, ...]
     link: Link
     has_ties: bool
     has_sides: bool
@@ -86,13 +88,16 @@ class Revote(NamedTuple):
             chance = np.log(np.maximum(expected.probability[mine], LEAST))
             given = np.broadcast_to(np.eye(3), (n_questions, 3, 3)) * by[:, :, None]
             adds = _single(np.concatenate([slopes, (by * chance)[:, :, None], given], axis=2))
-            of_taste = float(found.mean[place]), float(found.freedom[place])
+            moments = tuple(
+                float(each[place])
+                for each in (found.mean, found.freedom, np.sqrt(found.known[:, -1]))
+            )
             noisy = _noises(answers, mine)
             yield [
                 cls(
                     answers.n_votes[mine], _single(expected.margin[mine]),
                     _single(expected.level[mine]), _single(direction @ source[place, :width]),
-                    _single(source[place, block.threshold]), adds, block.n_traits, of_taste,
+                    _single(source[place, block.threshold]), adds, block.n_traits, moments,
                     inputs.link, expected.has_ties, answers.has_sides, noisy,
                 )
                 for source in sources
@@ -126,7 +131,7 @@ class Revote(NamedTuple):
             added += self.adds[question].T @ counts.T.astype(np.float32)
         traits, slopes = added[: self.n_traits].T, added[self.n_traits : -4]
         taste = np.einsum("ij,ij->j", slopes, slopes)
-        distance = surprise_of(traits, taste, *self.of_taste)
+        distance = surprise_of(traits, taste, *self.moments)
         answers = of_answers(
             added[-3:].T.astype(np.float64), has_ties=self.has_ties, has_sides=self.has_sides
         )

@@ -43,7 +43,7 @@ from isplitlbi.typing import Floats, Mask, Places
 __all__ = ["Explained", "Texts", "explain", "in_numbers"]
 
 # How likely a kind must be to be named, and the unreliable kinds together to be listed so.
-SURE_OF_KIND, SURE_OF_LIST = 0.9, 0.95
+SURE_OF_KIND, SURE_OF_LIST = 0.95, 0.95
 ALL_BUT_FEW = 0.98  # share of decided votes to one side that nobody gives by the items
 # Careless users who take less than this share of the time of a user in the middle are too fast.
 TOO_FAST = 1 / 3

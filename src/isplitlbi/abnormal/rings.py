@@ -19,7 +19,7 @@ __all__ = ["find_rings"]
 MOST_USERS = 300  # who are compared with each other
 SMALLEST_RING = 3
 SLOPES = (1.0, 1.5, 2.5)
-CLEARLY = 3.0  # nats by which others' scores are to explain votes better than anything else
+CLEARLY = 1.5  # nats by which others' scores are to explain votes better than anything else
 
 
 def find_rings(

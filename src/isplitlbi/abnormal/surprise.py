@@ -15,6 +15,7 @@ __all__ = ["DEVIATION_VARIANCE", "TINY", "Rest", "Surprise", "surprise_of"]
 # relative to it.
 DEVIATION_VARIANCE = 1.0
 TINY = 1e-12
+FEWEST_TIES = 0.02  # as a share of those expected
 
 
 class Rest(NamedTuple):
@@ -96,7 +97,7 @@ class Surprise(NamedTuple):
     def statistic(self, pull: Floats) -> Floats:
         """Return how surprising the most surprising of them is: minus the logarithm of a chance."""
         traits, taste = self._split(pull)
-        return surprise_of(traits, taste, self.mean, self.freedom)
+        return surprise_of(traits, taste, self.mean, self.freedom, np.sqrt(self.known[:, -1]))
 
     def evidence(self, pull: Floats) -> Floats:
         """Return the logarithm of how much more likely slopes are if one of them is larger."""
@@ -108,15 +109,23 @@ class Surprise(NamedTuple):
 
 
 def surprise_of(
-    traits: Floats, taste: Floats, mean: Floats | float, freedom: Floats | float
+    traits: Floats,
+    taste: Floats,
+    mean: Floats | float,
+    freedom: Floats | float,
+    of_threshold: Floats | float,
 ) -> Floats:
-    """Return minus the logarithm of the smallest chance of normal numbers and a sum of squares.
+    """Return minus the logarithm of the smallest chance of traits and a sum of squares.
 
-    The cube root of a sum of squares is about normal (Wilson and Hilferty, 1931).
+    The cube root of a sum of squares is about normal (Wilson and Hilferty, 1931). So is the
+    logarithm of a threshold, the last trait, and not how many ties there are: nobody can have fewer
+    than none. ``of_threshold`` is how surely it is known, as a standard deviation.
     """
     part = 2.0 / (9.0 * np.maximum(freedom, TINY))
     root = np.cbrt(np.maximum(taste, 0.0) / np.maximum(mean, TINY))
     of_taste = -log_ndtr(-(root - 1.0 + part) / np.sqrt(part))
-    of_traits = -log_ndtr(-np.abs(traits)) - np.log(2.0)
-    most = of_traits.max(axis=-1, initial=0.0)
-    return np.asarray(np.maximum(np.where(mean > TINY, of_taste, 0.0), most))
+    unit = np.maximum(of_threshold, TINY**0.5)
+    threshold = unit * np.log(np.maximum(1.0 + traits[..., -1] / unit, FEWEST_TIES))
+    most = np.maximum(np.abs(traits[..., :-1]).max(axis=-1, initial=0.0), np.abs(threshold))
+    of_traits = -log_ndtr(-most) - np.log(2.0)
+    return np.asarray(np.maximum(np.where(mean > TINY, of_taste, 0.0), of_traits))
