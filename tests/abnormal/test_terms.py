@@ -62,7 +62,9 @@ def test_there_is_no_threshold_without_ties():
     assert_array_equal(found.threshold, 0.0)
     assert np.isfinite(found.quality).all()
     kind = np.array(found.kind)
-    assert np.mean(kind[np.array(truth.kind) == "reversed"] == "reversed") > 0.9
+    mirrored = kind[np.array(truth.kind) == "reversed"]
+    assert set(mirrored) <= {"reversed", "unclear"}
+    assert np.mean(mirrored == "reversed") > 0.8
     assert np.mean(kind[np.array(truth.kind) == "always-left"] == "position-biased") > 0.9
     assert found.quality[truth.abnormal].max() < 0.3
     assert np.median(found.quality[~truth.abnormal]) > 0.7

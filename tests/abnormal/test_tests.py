@@ -7,9 +7,10 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import false_discovery_control, kstest
 
-from crowds import SCORES, THRESHOLD, agreeing, centred, consensus_of, gather, vote
+from crowds import SCORES, agreeing, centred, gather, vote
+from isplitlbi.abnormal import directions, draws, ordinary
 from isplitlbi.abnormal import tests as user_tests
-from isplitlbi.abnormal.expectation import Answers, Expectation, Inputs
+from isplitlbi.abnormal.expectation import Answers, Inputs
 from isplitlbi.abnormal.tests import benjamini_hochberg, find_flags
 from isplitlbi.data.layout import Layout
 from isplitlbi.evaluation.simulate import malicious_study, simulate
@@ -22,6 +23,11 @@ LINK = Logistic()
 
 def inputs(votes, consensus):
     return Inputs(votes, Answers.of(votes), LINK, consensus, 1e-3, 0, Local(votes))
+
+
+def below(flags, fdr=0.05):
+    """Say whom either test has found."""
+    return (flags.q_value <= fdr) | (flags.q_unreliable <= fdr)
 
 
 def test_q_values_are_those_of_benjamini_and_hochberg():
@@ -55,24 +61,44 @@ def test_the_reversed_user_is_flagged_first():
     rng = np.random.default_rng(0)
     voters = {f"normal-{number}": vote(rng, 40) for number in range(30)}
     votes = gather(voters | {"reversed": vote(rng, 40, -SCORES)})
-    flagged = find_flags(inputs(votes, fit_consensus(votes, LINK)))
-    assert votes.users[flagged.flagged].tolist() == ["reversed"]
-    assert votes.users[np.argmin(flagged.q_value)] == "reversed"
-    assert np.sum(flagged.q_value == flagged.q_value.min()) == 1
+    flags = find_flags(inputs(votes, fit_consensus(votes, LINK)))
+    assert votes.users[below(flags)].tolist() == ["reversed"]
+    for q_value in (flags.q_value, flags.q_unreliable):
+        assert votes.users[np.argmin(q_value)] == "reversed"
+        assert np.sum(q_value == q_value.min()) == 1
+    assert votes.users[np.argmax(flags.effect)] == "reversed"
 
 
 @pytest.mark.parametrize("kind", ["reversed", "random", "always-left", "always-tie"])
 def test_malicious_users_are_found_among_many(kind):
     votes, truth = malicious_study(kind, 0)
-    flagged = find_flags(inputs(votes, fit_consensus(votes, LINK))).flagged
+    flagged = below(find_flags(inputs(votes, fit_consensus(votes, LINK))))
     assert flagged[truth.abnormal].all()
     assert flagged[~truth.abnormal].sum() <= 3
 
 
 def test_who_is_flagged_is_who_has_a_small_q_value(found):
-    assert_array_equal(found.flagged, found.q_value <= found.fdr)
-    assert_allclose(found.q_value, benjamini_hochberg(found.p_value))
-    assert np.all((found.p_value > 0) & (found.p_value <= 1))
+    is_different, is_unreliable = found.q_value <= found.fdr, found.q_unreliable <= found.fdr
+    assert np.all(found.flagged[is_different])  # the others are so only if a kind explains it
+    assert np.all((is_different | is_unreliable)[found.flagged])
+    assert np.all(is_unreliable[found.on("unreliable")])
+    enough = found.votes_needed == 0
+    for p_value, q_value in (
+        (found.p_value, found.q_value), (found.p_unreliable, found.q_unreliable)
+    ):  # fmt: skip
+        expected = benjamini_hochberg(p_value)
+        assert_allclose(q_value[enough], expected[enough])
+        assert np.all(q_value >= expected)
+        assert np.all((p_value > 0) & (p_value <= 1))
+
+
+def test_the_effect_lies_in_its_interval_and_tells_users_of_equal_p_apart(found, place):
+    assert np.all((found.effect_low <= found.effect) & (found.effect <= found.effect_high))
+    assert np.all(found.effect_low >= 0.0)
+    agree = [found.effect[k] for user, k in place.items() if user.startswith("normal")]
+    assert np.median(agree) < 0.2
+    assert np.all(found.effect_low[found.q_value <= found.fdr] > 0.0)
+    assert found.effect[place["reversed"]] > found.effect[place["tie-shy"]]
 
 
 def test_users_with_too_few_votes_are_marked_and_not_flagged(votes, found):
@@ -100,14 +126,17 @@ def test_abnormal_users_do_not_pull_the_consensus(reversing):
         np.linalg.norm(centred(c.scores) - centred(truth.scores)) for c in (pulled, kept.consensus)
     ]
     assert error[1] < 0.5 * error[0]
-    assert kept.flagged[truth.abnormal].all()
-    assert kept.flagged[~truth.abnormal].sum() <= 3
+    assert below(kept)[truth.abnormal].all()
+    assert below(kept)[~truth.abnormal].sum() <= 3
 
 
 def test_what_a_test_takes_is_not_kept_for_every_user(monkeypatch):
     monkeypatch.setattr(user_tests, "ROUNDS", (100, 200))
+    for module in (ordinary, draws):
+        monkeypatch.setattr(module, "MOST_KEPT", 0)
+    monkeypatch.setattr(directions, "NUMBERS_AT_ONCE", 1)
     votes = simulate(
-        n_users=150, n_items=400, votes_per_user=(80, 80), score_sd=1.5, random_state=0
+        n_users=150, n_items=200, votes_per_user=(80, 80), score_sd=1.5, random_state=0
     ).votes
     start = fit_consensus(votes, LINK)
     tracemalloc.start()
