@@ -136,7 +136,7 @@ def test_what_a_test_takes_is_not_kept_for_every_user(monkeypatch):
         monkeypatch.setattr(module, "MOST_KEPT", 0)
     monkeypatch.setattr(directions, "NUMBERS_AT_ONCE", 1)
     votes = simulate(
-        n_users=150, n_items=200, votes_per_user=(80, 80), score_sd=1.5, random_state=0
+        n_users=80, n_items=400, votes_per_user=(160, 160), score_sd=1.5, random_state=0
     ).votes
     start = fit_consensus(votes, LINK)
     tracemalloc.start()
