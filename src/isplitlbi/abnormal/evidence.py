@@ -128,6 +128,7 @@ def _climb(
     likelihood, pull, bend = look(at)
     single = prior.astype(np.float32)
     cost = np.where(start.any(axis=1), np.inf, 0.0)
+    is_there = np.zeros(n_users, dtype=np.bool_)
     for _ in range(N_STEPS):
         whole = pull + np.einsum("nij,nj->ni", bend, at)
         # Single precision does for a step, and is faster; what it leads to is told in double.
@@ -136,7 +137,9 @@ def _climb(
         goal = np.linalg.solve(both, pulled.astype(np.float32))[:, :, 0].astype(np.float64)
         # Of a goal without a part that has no variance, this is its cost.
         rest = whole - np.einsum("nij,nj->ni", bend, goal)
-        next_cost = 0.5 * np.sum(goal * rest, axis=1)
+        # Who has arrived stays there, however far others of the block have to go.
+        next_cost = np.where(is_there, cost, 0.5 * np.sum(goal * rest, axis=1))
+        goal = np.where(is_there[:, None], at, goal)
         there = look(goal)
         worse = there[0] - next_cost < likelihood - cost - ENOUGH
         for _ in range(6):
@@ -149,7 +152,8 @@ def _climb(
             worse = there[0] - next_cost < likelihood - cost - ENOUGH
         gain = (there[0] - next_cost) - (likelihood - cost)
         at, cost, (likelihood, pull, bend) = goal, next_cost, there
-        if gain.max(initial=0.0) < ENOUGH:
+        is_there |= gain < ENOUGH
+        if is_there.all():
             break
     size = np.linalg.slogdet(one + prior @ bend)[1]
     return _Climbed(at, likelihood - cost - 0.5 * size, likelihood, pull, bend)
