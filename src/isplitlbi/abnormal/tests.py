@@ -247,6 +247,8 @@ def _refitted(theirs: Comparisons, inputs: Inputs, variance: float) -> Consensus
     What they never compared stays where it was, beside what they did.
     """
     before, runtime = inputs.consensus, inputs.runtime
+    if theirs.weight is not None:  # beside the prior, it would matter in which unit these are
+        theirs = replace(theirs, weight=theirs.weight / inputs.unit, whole=None)
     refit = fit_common(
         theirs, inputs.link, before.terms, variance=variance, delta=inputs.delta, runtime=runtime
     )
