@@ -7,11 +7,12 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import false_discovery_control, kstest
 
-from crowds import SCORES, agreeing, centred, gather, vote
-from isplitlbi.abnormal import directions, draws, ordinary
+from crowds import SCORES, agreeing, centred, consensus_in, forced, gather, vote
+from isplitlbi.abnormal import directions, draws, find_abnormal, ordinary
 from isplitlbi.abnormal import tests as user_tests
 from isplitlbi.abnormal.expectation import Answers, Inputs
 from isplitlbi.abnormal.tests import benjamini_hochberg, find_flags
+from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.data.layout import Layout
 from isplitlbi.evaluation.simulate import malicious_study, simulate
 from isplitlbi.model.links import Logistic
@@ -44,12 +45,99 @@ def test_q_values_ignore_users_without_votes():
     assert np.isnan(benjamini_hochberg(np.full(3, np.nan))).all()
 
 
-@pytest.mark.parametrize(("n_votes", "n_users"), [(1, 400), (5, 300), (60, 200)])
-def test_the_p_values_of_users_who_agree_are_uniform(n_votes, n_users):
-    votes = agreeing(n_users, n_votes, seed=1)
-    p_value = find_flags(inputs(votes, fit_consensus(votes, LINK))).p_value
-    assert 0.01 < np.mean(p_value < 0.05) < 0.1
-    assert kstest(p_value, "uniform").pvalue > 0.001
+def spread_out(seed, **changes):
+    """Draw users who differ a little, as people do."""
+    settings = {"n_users": 150, "n_items": 10, "votes_per_user": (100, 100), "taste_sd": 0.5}
+    return simulate(
+        **(settings | changes), score_sd=1.5, threshold=0.8, abnormal_share=0.0, random_state=seed
+    ).votes
+
+
+def all_pairs_of_rankings(seed, n_users=150, n_rankings=6, n_items=12):
+    """Let users put five items in order again and again: all pairs of one ranking are a group."""
+    rng = np.random.default_rng(seed)
+    scores = rng.normal(0, 1.5, n_items)
+    user = np.repeat(np.arange(n_users), n_rankings)
+    shown = np.array([rng.permutation(n_items)[:5] for _ in user])
+    order = np.argsort(-(scores[shown] + rng.gumbel(size=shown.shape)), axis=1)
+    ranked = np.take_along_axis(shown, order, axis=1)
+    better, worse = (ranked[:, places].ravel() for places in np.triu_indices(5, 1))
+    swap = rng.random(len(better)) < 0.5
+    left, right = np.where(swap, worse, better), np.where(swap, better, worse)
+    group = np.repeat(np.arange(len(user)), 10)
+    return Comparisons.from_arrays(
+        np.repeat(user, 10), left, right, np.where(swap, -1, 1), None, group
+    )
+
+
+STUDIES = {
+    "1 vote": (2, lambda seed: agreeing(400, 1, seed)),
+    "5 votes": (2, lambda seed: agreeing(400, 5, seed)),
+    "60 votes": (3, lambda seed: agreeing(200, 60, seed)),
+    "forced choice, 5 votes": (4, lambda seed: forced(seed, 5).votes),
+    "forced choice, 40 votes": (4, lambda seed: forced(seed, 40).votes),
+    "many ties": (4, lambda seed: forced(seed, 40, threshold=6.0).votes),
+    "rankings of five": (4, all_pairs_of_rankings),
+    "a common side": (4, lambda seed: forced(seed, 40, threshold=0.8, side=(0.4, 0.0)).votes),
+    "ordinary spread": (4, spread_out),
+}
+
+
+@pytest.mark.parametrize("study", STUDIES)
+def test_the_p_values_of_users_who_agree_are_uniform(study):
+    n_seeds, draw = STUDIES[study]
+    parts = [draw(seed) for seed in range(n_seeds)]
+    found = [find_abnormal(votes, LINK, consensus_in(votes)) for votes in parts]
+    for name in ("p_value", "p_unreliable"):
+        p_value = np.concatenate([getattr(each, name) for each in found])
+        assert 0.02 < np.mean(p_value < 0.05) < 0.08
+        assert kstest(p_value, "uniform").pvalue > 0.001
+    assert np.mean(np.concatenate([each.flagged for each in found])) < 0.01
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"taste_sd": 0.2},
+        {"votes_per_user": (300, 300)},
+        {"votes_per_user": (300, 300), "sharpness": 0.2, "side": 0.3, "threshold_sd": 0.3},
+    ],
+)
+def test_ordinary_users_are_on_no_list(changes):
+    listed = []
+    for seed in (10, 11):
+        votes = spread_out(seed, **changes)
+        listed.append(find_abnormal(votes, LINK, consensus_in(votes)).flagged)
+    assert np.mean(listed) <= 0.05
+
+
+def test_careless_users_are_found_among_users_who_differ():
+    recall, wrong = [], []
+    for seed in (20, 21):
+        votes, truth = simulate(
+            n_users=200, n_items=10, votes_per_user=(300, 300), score_sd=1.5, threshold=0.8,
+            abnormal_share=0.0, taste_sd=0.5, malicious={"random": 0.1}, random_state=seed,
+        )  # fmt: skip
+        listed = find_abnormal(votes, LINK, consensus_in(votes)).on("unreliable")
+        recall.append(listed[truth.abnormal].mean())
+        wrong.append(np.sum(listed & ~truth.abnormal) / max(listed.sum(), 1))
+    assert np.mean(recall) >= 0.95
+    assert np.mean(wrong) <= 0.06
+
+
+def test_a_few_reversed_users_are_found_among_thousands():
+    votes, truth = simulate(
+        n_users=5_000, n_items=20, votes_per_user=(15, 15), score_sd=2.0, threshold=0.8,
+        abnormal_share=0.0, malicious={"reversed": 6 / 5_000}, random_state=0,
+    )  # fmt: skip
+    found = find_abnormal(votes, LINK, consensus_in(votes))
+    assert truth.abnormal.sum() == 6
+    assert found.flagged[truth.abnormal].all()
+    assert found.flagged[~truth.abnormal].sum() <= 1
+    # With so many users, 10,000 draws would be too few to tell anybody from chance.
+    assert found.p_value[truth.abnormal].max() < 1e-4
+    assert 0.04 < np.mean(found.p_value[~truth.abnormal] < 0.05) < 0.06
 
 
 def test_hardly_anybody_who_agrees_is_flagged(found, votes):
