@@ -8,7 +8,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from crowds import SCORES, THRESHOLD, consensus_in, consensus_of, gather, vote
-from isplitlbi.abnormal.expectation import Inputs
+from isplitlbi.abnormal.expectation import Inputs, share_of_group
 from isplitlbi.abnormal.sequence import EARLIEST, explain_by_order, typical_duration
 from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.model.links import Logistic
@@ -138,6 +138,17 @@ def test_the_unit_of_weights_does_not_matter(votes):
     found = explain_by_order(inputs_of(votes), asked(votes))
     heavy = replace(votes, weight=np.full(len(votes), 50.0))
     for here, there in zip(explain_by_order(inputs_of(heavy), asked(votes)), found, strict=True):
+        assert_allclose(here, there)
+
+
+def test_votes_of_one_group_count_for_as_much_as_elsewhere(votes):
+    grouped = replace(votes, group=np.arange(len(votes), dtype=np.int32) // 3)
+    inputs = inputs_of(grouped)
+    share = share_of_group(grouped)
+    assert share.min() < 0.9
+    weighted = replace(inputs, votes=replace(votes, weight=share), unit=1.0)
+    found, expected = (explain_by_order(each, asked(votes)) for each in (inputs, weighted))
+    for here, there in zip(found, expected, strict=True):
         assert_allclose(here, there)
 
 
