@@ -50,7 +50,13 @@ def test_users_who_do_not_differ_have_hardly_any_spread():
 
 @pytest.mark.parametrize(
     ("spread", "amount"),
-    [("taste_sd", 0.3), ("taste_sd", 0.5), ("sharpness", 0.3), ("side", 0.4), ("threshold_sd", 0.4)],
+    [
+        ("taste_sd", 0.3),
+        ("taste_sd", 0.5),
+        ("sharpness", 0.3),
+        ("side", 0.4),
+        ("threshold_sd", 0.4),
+    ],
 )
 def test_one_spread_is_recovered_and_not_taken_for_another(spread, amount):
     found = spreads_of(**{spread: amount})
@@ -139,7 +145,7 @@ def test_leaving_a_user_out_is_near_the_consensus_fitted_without(monkeypatch):
 
 def test_who_is_not_inside_is_not_left_out(monkeypatch):
     monkeypatch.setattr(Yardstick, "_sharpened", lambda self, inputs, inside: 0.0)
-    votes, truth = study(7, n_users=60, votes_per_user=(60, 60), malicious={"reversed": 0.1})
+    votes = study(7, n_users=60, votes_per_user=(60, 60), malicious={"reversed": 0.1}).votes
     inputs, yardstick = yardstick_of(votes)
     outside = ~yardstick.others.inside[inputs.answers.user]
     assert outside.any()
