@@ -302,16 +302,21 @@ def _looked_at(
     pull = block.pull(said.by_margin, said.by_level)
     centre = means[component]
     whole = pull + np.einsum("nij,nj->ni", bend, at - centre)
-    rest = Rest.of(yardstick.around(block, error), bend)
+    ordinary = yardstick.around(block, error)
+    rest, spread = Rest.of(ordinary, bend), block.spread(said, yardstick.directions.answers)
+    varies = None if spread is None else spread + bend @ ordinary @ bend
     own = np.einsum("nij,nj->ni", rest.after, whole)
     left = np.einsum("nij,nj->ni", rest.rows, whole)
     step = centre + own - at
     gained = np.sum(pull * step, axis=1) - 0.5 * np.einsum("ni,nij,nj->n", step, bend, step)
     evidence = likelihood + gained - 0.5 * (np.sum(own * left, axis=1) + rest.size)
-    odds = np.logaddexp(Surprise.of(rest, block.n_traits).evidence(whole), careless - evidence)
+    surprise = Surprise.of(rest, block.n_traits, varies)
+    odds = np.logaddexp(surprise.evidence(whole), careless - evidence)
     # Yes or no: weights between would favour those who, by chance, agree best.
     is_ordinary = (odds < np.log(1.0 / share - 1.0)).astype(np.float64)
     explained = np.einsum("nii->ni", rest.known)
+    if varies is not None:  # votes of different weights
+        explained = np.einsum("nij,njk,nik->ni", rest.rows, varies, rest.rows)
     squares, known_of, slopes = (
         np.bincount(component, is_ordinary @ each, len(means)).astype(np.float64)
         for each in (left**2, explained, left)
