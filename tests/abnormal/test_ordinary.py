@@ -1,5 +1,7 @@
 """What is ordinary in a study: by how much users differ, and the consensus of the others."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -85,6 +87,16 @@ def test_those_who_stand_out_do_not_make_what_they_do_ordinary(others, taste_sd)
     taste = found.pop("taste_sd")
     assert taste < SMALL if taste_sd == 0.0 else taste == pytest.approx(taste_sd, rel=0.25)
     assert max(found.values()) < SMALL
+
+
+@pytest.mark.parametrize("taste_sd", [0.0, 0.4])
+def test_votes_of_different_weights_are_not_taken_for_users_who_differ(taste_sd):
+    votes = study(2, taste_sd=taste_sd).votes
+    weight = np.random.default_rng(0).lognormal(0.0, 0.7, len(votes))
+    _, yardstick = yardstick_of(replace(votes, weight=weight))
+    *traits, taste = np.sqrt(yardstick.variances)
+    assert max(traits) < SMALL
+    assert taste < SMALL if taste_sd == 0.0 else taste == pytest.approx(taste_sd, rel=0.25)
 
 
 def test_without_ties_there_is_no_spread_of_thresholds():

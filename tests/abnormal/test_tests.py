@@ -1,6 +1,7 @@
 """Who does not vote like the consensus: p-values, q-values and flags."""
 
 import tracemalloc
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -70,6 +71,12 @@ def all_pairs_of_rankings(seed, n_users=150, n_rankings=6, n_items=12):
     )
 
 
+def weighted(seed, n_users=150, n_votes=60):
+    votes = agreeing(n_users, n_votes, seed)
+    weight = np.random.default_rng(seed).lognormal(0.0, 0.7, len(votes))
+    return replace(votes, weight=weight)
+
+
 STUDIES = {
     "1 vote": (2, lambda seed: agreeing(400, 1, seed)),
     "5 votes": (2, lambda seed: agreeing(400, 5, seed)),
@@ -80,6 +87,8 @@ STUDIES = {
     "rankings of five": (4, all_pairs_of_rankings),
     "a common side": (4, lambda seed: forced(seed, 40, threshold=0.8, side=(0.4, 0.0)).votes),
     "ordinary spread": (4, spread_out),
+    "weights": (4, weighted),
+    "weights, 5 votes": (4, lambda seed: weighted(seed, n_votes=5)),
 }
 
 
@@ -93,6 +102,18 @@ def test_the_p_values_of_users_who_agree_are_uniform(study):
         assert 0.02 < np.mean(p_value < 0.05) < 0.08
         assert kstest(p_value, "uniform").pvalue > 0.001
     assert np.mean(np.concatenate([each.flagged for each in found])) < 0.01
+
+
+@pytest.mark.parametrize("study", ["60 votes", "rankings of five", "weights"])
+def test_the_effects_of_users_who_agree_are_not_told_from_zero(study):
+    _, draw = STUDIES[study]
+    low = []
+    for seed in (30, 31):
+        votes = draw(seed)
+        found = find_abnormal(votes, LINK, consensus_in(votes))
+        low.append(found.effect_low > 0.0)
+        assert np.median(found.effect) < 0.1
+    assert np.mean(low) < 0.06
 
 
 @pytest.mark.parametrize(
