@@ -38,11 +38,13 @@ def shards_of(votes, bounds):
     for first, end in pairwise(bounds):
         rows = np.flatnonzero((votes.user >= first) & (votes.user < end))
         columns = (votes.left, votes.right, votes.outcome, votes.weight, votes.group)
+        times = {"time": votes.time, "duration": votes.duration}
         shards.append(
             Comparisons(
                 np.arange(end - first), votes.items, votes.user[rows] - np.int32(first),
                 *(None if column is None else column[rows] for column in columns),
                 features=None if votes.features is None else votes.features.subset(rows),
+                **{name: None if each is None else each[rows] for name, each in times.items()},
             )
         )  # fmt: skip
     return shards

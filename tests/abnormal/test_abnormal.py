@@ -13,9 +13,11 @@ from isplitlbi.evaluation.simulate import simulate
 from isplitlbi.model.links import LINKS, Logistic
 from isplitlbi.runtime.local import Local
 from isplitlbi.solvers.likelihood import fit_consensus
+from machines import even_bounds, on_machines
 from votes import rebuilt
 
 LINK = Logistic()
+FLOATS = ("effect", "effect_low", "effect_high", "quality", "slope", "side", "threshold")
 
 
 def test_nothing_depends_on_the_order_of_rows(votes, found):
@@ -25,6 +27,28 @@ def test_nothing_depends_on_the_order_of_rows(votes, found):
 
 def test_nothing_depends_on_the_number_of_threads(votes, start, found):
     assert_same(find_abnormal(votes, LINK, start, runtime=Local(votes, n_threads=3)), found)
+
+
+@pytest.mark.parametrize("n_machines", [2, 5])
+def test_several_machines_find_what_one_finds_of_every_kind(votes, start, n_machines):
+    duration = np.where(votes.users[votes.user] == "careless", 0.4, 5.0)
+    timed = replace(votes, duration=duration)
+    whole = find_abnormal(timed, LINK, start)
+    assert {"ring", "pattern", "fatigue", "too fast"} <= set(whole.kind)
+    parts = on_machines(
+        timed,
+        even_bounds(timed, n_machines),
+        lambda shard, runtime: find_abnormal(shard, LINK, start, runtime=runtime),
+    )
+    together = joined(parts)
+    for field in fields(whole):
+        here, there = getattr(together, field.name), getattr(whole, field.name)
+        if field.name in FLOATS:
+            np.testing.assert_allclose(here, there, atol=1e-6, err_msg=field.name)
+        elif field.name == "consensus":
+            np.testing.assert_allclose(here.values, there.values, atol=1e-6)
+        else:
+            np.testing.assert_array_equal(here, there, err_msg=field.name)
 
 
 def test_the_seed_decides_the_p_values_but_not_by_much(votes, start, found):

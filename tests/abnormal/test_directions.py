@@ -92,6 +92,7 @@ def test_slopes_vary_as_votes_bend_unless_weights_differ(known):
         if spread is not None:
             heavier = block.bend(*(answers.weight * each for each in (said.mm, said.mt, said.tt)))
             assert_allclose(spread, heavier)
+        assert block.spread(said, answers._replace(group=votes.user)) is None
 
 
 @pytest.mark.parametrize("link", LINKS)

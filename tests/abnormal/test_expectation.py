@@ -96,15 +96,16 @@ def test_expected_probabilities_sum_to_one(expectation):
 def test_slopes_are_those_of_the_log_probabilities(expectation):
     expected, margin, threshold, link = expectation
     h = 1e-6
-    for slope, (dm, dt) in ((expected.by_margin, (h, 0.0)), (expected.by_threshold, (0.0, h))):
-        above = link.log_probabilities(margin + dm, threshold + dt)
-        below = link.log_probabilities(margin - dm, threshold - dt)
+    assert_allclose(expected.level, np.log(threshold))
+    for slope, (dm, dl) in ((expected.by_margin, (h, 0.0)), (expected.by_level, (0.0, h))):
+        above = link.log_probabilities(margin + dm, threshold * np.exp(dl))
+        below = link.log_probabilities(margin - dm, threshold * np.exp(-dl))
         assert_allclose(slope, (above - below) / (2 * h), rtol=1e-5, atol=1e-6)
 
 
 def test_the_expected_slope_is_zero(expectation):
     expected, *_ = expectation
-    for slope in (expected.by_margin, expected.by_threshold):
+    for slope in (expected.by_margin, expected.by_level):
         assert np.abs(slope).max() > 0.1
         assert_allclose(np.sum(expected.probability * slope, axis=1), 0.0, atol=1e-12)
 
@@ -131,8 +132,11 @@ def test_the_telling_votes_of_every_user_are_those_the_consensus_least_expected(
 
 
 def _assert_same_answers(one, other):
-    for here, there in zip(one[:-1], other[:-1], strict=True):
-        assert_array_equal(here, there, strict=True)
+    for name in set(Answers._fields) - {"columns"}:
+        here, there = getattr(one, name), getattr(other, name)
+        assert (here is None) == (there is None), name
+        if here is not None:
+            assert_array_equal(here, there, err_msg=name, strict=True)
     assert one.columns.keys() == other.columns.keys()
     for name, column in one.columns.items():
         assert_array_equal(column, other.columns[name], strict=True)

@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from crowds import SCORES, consensus_in, consensus_of, crowd, forced, gather, vote
 from isplitlbi import ISplitLBI
-from isplitlbi.abnormal import find_abnormal, find_effect, find_telling_votes, joined
+from isplitlbi.abnormal import find_abnormal, find_telling_votes, joined
 from isplitlbi.abnormal.expectation import Answers, Expectation
 from isplitlbi.abnormal.job import FindAbnormal, find_abnormal_on
 from isplitlbi.evaluation.simulate import simulate
@@ -18,7 +18,8 @@ from isplitlbi.solvers.likelihood import fit_consensus
 from machines import even_bounds, on_machines
 
 LINK = Logistic()
-TIE_KINDS = {"tie-happy", "never-tie"}
+FLOATS = ("effect", "effect_low", "effect_high", "quality", "slope", "side", "threshold")
+TIE_KINDS = {"tie-happy", "tie-shy", "never-tie", "always-tie"}
 
 
 def findings(votes, names="all", **settings):
@@ -61,9 +62,12 @@ def test_there_is_no_threshold_without_ties():
     assert_array_equal(found.threshold, 0.0)
     assert np.isfinite(found.quality).all()
     kind = np.array(found.kind)
-    assert np.mean(kind[np.array(truth.kind) == "reversed"] == "reversed") > 0.9
+    mirrored = kind[np.array(truth.kind) == "reversed"]
+    assert set(mirrored) <= {"reversed", "unclear"}
+    assert np.mean(mirrored == "reversed") > 0.8
     assert np.mean(kind[np.array(truth.kind) == "always-left"] == "position-biased") > 0.9
-    assert found.quality[truth.abnormal].max() < 0.3
+    assert found.quality[found.on("unreliable")].max() < 0.3
+    assert np.mean(found.quality[truth.abnormal] < 0.3) > 0.9  # the others are unclear
     assert np.median(found.quality[~truth.abnormal]) > 0.7
     assert not any("tie" in sentence for sentence in found.explanation)
 
@@ -74,7 +78,7 @@ def test_without_ties_the_consensus_expects_none():
     expected = Expectation.of(Answers.of(votes, consensus.terms), consensus, LINK)
     assert_array_equal(expected.probability[:, 1], 0.0)
     assert_allclose(expected.probability.sum(axis=1), 1.0)
-    assert_array_equal(expected.by_threshold, 0.0)
+    assert_array_equal(expected.by_level, 0.0)
     assert np.isfinite(answers.log_likelihood(expected.log_probability)).all()
     for column in (0, 2):
         log = np.log(expected.probability[:, column])
@@ -94,18 +98,6 @@ def test_telling_votes_of_a_forced_choice_have_chances_of_two_outcomes():
     side = consensus.trait("side")
     margin = consensus.scores[told.left] - consensus.scores[told.right] + side
     assert_allclose(told.probability, np.exp(LINK.win(told.outcome * margin)[0]), rtol=1e-9)
-
-
-def test_leaving_users_out_of_a_forced_choice_knows_no_tiers():
-    votes, truth = forced(4, 40, malicious={"reversed": 0.3})
-    effect = find_effect(
-        votes, LINK, truth.abnormal, terms=consensus_in(votes).terms, n_bootstrap=10
-    )
-    assert effect.tier_with is None
-    assert effect.tier_without is None
-    assert (effect.pairs_joined, effect.pairs_parted) == (0, 0)
-    assert "tier" not in effect.sentence()
-    assert np.ptp(effect.score_without) > np.ptp(effect.score_with)
 
 
 @pytest.mark.parametrize("link", LINKS)
@@ -183,8 +175,9 @@ def test_tie_habits_of_items_belong_to_what_is_expected():
     assert_allclose(expected.margin, margin)
     assert_allclose(expected.probability, np.exp(LINK.log_probabilities(margin, threshold)))
     # The slope is that in the logarithm of the threshold.
-    by_threshold = LINK.gradient(margin, threshold)[..., 1] * threshold[:, None]
-    assert_allclose(expected.by_threshold, by_threshold, atol=1e-9)
+    by_level = LINK.gradient(margin, threshold)[..., 1] * threshold[:, None]
+    assert_allclose(expected.by_level, by_level, atol=1e-9)
+    assert_allclose(expected.level, np.log(threshold))
 
 
 def with_features(seed=8, **changes):
@@ -238,9 +231,9 @@ def test_several_machines_find_what_one_finds_in_all_terms(threshold):
     for field in fields(whole):
         here, there = getattr(together, field.name), getattr(whole, field.name)
         if field.name == "consensus":
-            assert_allclose(here.values, there.values, atol=1e-5)
-        elif field.name in ("quality", "slope", "side", "threshold"):
-            assert_allclose(here, there, atol=1e-4, err_msg=field.name)
+            assert_allclose(here.values, there.values, atol=1e-6)
+        elif field.name in FLOATS:
+            assert_allclose(here, there, atol=1e-6, err_msg=field.name)
         else:
             assert_array_equal(here, there, err_msg=field.name)
 

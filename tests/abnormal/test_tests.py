@@ -1,16 +1,19 @@
 """Who does not vote like the consensus: p-values, q-values and flags."""
 
 import tracemalloc
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import false_discovery_control, kstest
 
-from crowds import SCORES, THRESHOLD, agreeing, centred, consensus_of, gather, vote
+from crowds import SCORES, agreeing, centred, consensus_in, forced, gather, vote
+from isplitlbi.abnormal import directions, draws, find_abnormal, ordinary
 from isplitlbi.abnormal import tests as user_tests
-from isplitlbi.abnormal.expectation import Answers, Expectation, Inputs
+from isplitlbi.abnormal.expectation import Answers, Inputs
 from isplitlbi.abnormal.tests import benjamini_hochberg, find_flags
+from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.data.layout import Layout
 from isplitlbi.evaluation.simulate import malicious_study, simulate
 from isplitlbi.model.links import Logistic
@@ -22,6 +25,11 @@ LINK = Logistic()
 
 def inputs(votes, consensus):
     return Inputs(votes, Answers.of(votes), LINK, consensus, 1e-3, 0, Local(votes))
+
+
+def below(flags, fdr=0.05):
+    """Say whom either test has found."""
+    return (flags.q_value <= fdr) | (flags.q_unreliable <= fdr)
 
 
 def test_q_values_are_those_of_benjamini_and_hochberg():
@@ -38,12 +46,119 @@ def test_q_values_ignore_users_without_votes():
     assert np.isnan(benjamini_hochberg(np.full(3, np.nan))).all()
 
 
-@pytest.mark.parametrize(("n_votes", "n_users"), [(1, 400), (5, 300), (60, 200)])
-def test_the_p_values_of_users_who_agree_are_uniform(n_votes, n_users):
-    votes = agreeing(n_users, n_votes, seed=1)
-    p_value = find_flags(inputs(votes, fit_consensus(votes, LINK))).p_value
-    assert 0.01 < np.mean(p_value < 0.05) < 0.1
-    assert kstest(p_value, "uniform").pvalue > 0.001
+def spread_out(seed, **changes):
+    """Draw users who differ a little, as people do."""
+    settings = {"n_users": 150, "n_items": 10, "votes_per_user": (100, 100), "taste_sd": 0.5}
+    return simulate(
+        **(settings | changes), score_sd=1.5, threshold=0.8, abnormal_share=0.0, random_state=seed
+    ).votes
+
+
+def all_pairs_of_rankings(seed, n_users=150, n_rankings=6, n_items=12):
+    """Let users put five items in order again and again: all pairs of one ranking are a group."""
+    rng = np.random.default_rng(seed)
+    scores = rng.normal(0, 1.5, n_items)
+    user = np.repeat(np.arange(n_users), n_rankings)
+    shown = np.array([rng.permutation(n_items)[:5] for _ in user])
+    order = np.argsort(-(scores[shown] + rng.gumbel(size=shown.shape)), axis=1)
+    ranked = np.take_along_axis(shown, order, axis=1)
+    better, worse = (ranked[:, places].ravel() for places in np.triu_indices(5, 1))
+    swap = rng.random(len(better)) < 0.5
+    left, right = np.where(swap, worse, better), np.where(swap, better, worse)
+    group = np.repeat(np.arange(len(user)), 10)
+    return Comparisons.from_arrays(
+        np.repeat(user, 10), left, right, np.where(swap, -1, 1), None, group
+    )
+
+
+def weighted(seed, n_users=150, n_votes=60):
+    votes = agreeing(n_users, n_votes, seed)
+    weight = np.random.default_rng(seed).lognormal(0.0, 0.7, len(votes))
+    return replace(votes, weight=weight)
+
+
+STUDIES = {
+    "1 vote": (2, lambda seed: agreeing(400, 1, seed)),
+    "5 votes": (2, lambda seed: agreeing(400, 5, seed)),
+    "60 votes": (3, lambda seed: agreeing(200, 60, seed)),
+    "forced choice, 5 votes": (4, lambda seed: forced(seed, 5).votes),
+    "forced choice, 40 votes": (4, lambda seed: forced(seed, 40).votes),
+    "many ties": (4, lambda seed: forced(seed, 40, threshold=6.0).votes),
+    "rankings of five": (4, all_pairs_of_rankings),
+    "a common side": (4, lambda seed: forced(seed, 40, threshold=0.8, side=(0.4, 0.0)).votes),
+    "ordinary spread": (4, spread_out),
+    "weights": (4, weighted),
+    "weights, 5 votes": (4, lambda seed: weighted(seed, n_votes=5)),
+}
+
+
+@pytest.mark.parametrize("study", STUDIES)
+def test_the_p_values_of_users_who_agree_are_uniform(study):
+    n_seeds, draw = STUDIES[study]
+    parts = [draw(seed) for seed in range(n_seeds)]
+    found = [find_abnormal(votes, LINK, consensus_in(votes)) for votes in parts]
+    for name in ("p_value", "p_unreliable"):
+        p_value = np.concatenate([getattr(each, name) for each in found])
+        assert 0.02 < np.mean(p_value < 0.05) < 0.08
+        assert kstest(p_value, "uniform").pvalue > 0.001
+    assert np.mean(np.concatenate([each.flagged for each in found])) < 0.01
+
+
+@pytest.mark.parametrize("study", ["60 votes", "rankings of five", "weights"])
+def test_the_effects_of_users_who_agree_are_not_told_from_zero(study):
+    _, draw = STUDIES[study]
+    low = []
+    for seed in (30, 31):
+        votes = draw(seed)
+        found = find_abnormal(votes, LINK, consensus_in(votes))
+        low.append(found.effect_low > 0.0)
+        assert np.median(found.effect) < 0.1
+    assert np.mean(low) < 0.06
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"taste_sd": 0.2},
+        {"votes_per_user": (300, 300)},
+        {"votes_per_user": (300, 300), "sharpness": 0.2, "side": 0.3, "threshold_sd": 0.3},
+    ],
+)
+def test_ordinary_users_are_on_no_list(changes):
+    listed = []
+    for seed in (10, 11):
+        votes = spread_out(seed, **changes)
+        listed.append(find_abnormal(votes, LINK, consensus_in(votes)).flagged)
+    assert np.mean(listed) <= 0.05
+
+
+def test_careless_users_are_found_among_users_who_differ():
+    recall, wrong = [], []
+    for seed in (20, 21):
+        votes, truth = simulate(
+            n_users=200, n_items=10, votes_per_user=(300, 300), score_sd=1.5, threshold=0.8,
+            abnormal_share=0.0, taste_sd=0.5, malicious={"random": 0.1}, random_state=seed,
+        )  # fmt: skip
+        listed = find_abnormal(votes, LINK, consensus_in(votes)).on("unreliable")
+        recall.append(listed[truth.abnormal].mean())
+        wrong.append(np.sum(listed & ~truth.abnormal) / max(listed.sum(), 1))
+    assert np.mean(recall) >= 0.95
+    assert np.mean(wrong) <= 0.06
+
+
+def test_a_few_reversed_users_are_found_among_thousands():
+    votes, truth = simulate(
+        n_users=5_000, n_items=20, votes_per_user=(15, 15), score_sd=2.0, threshold=0.8,
+        abnormal_share=0.0, malicious={"reversed": 6 / 5_000}, random_state=0,
+    )  # fmt: skip
+    found = find_abnormal(votes, LINK, consensus_in(votes))
+    assert truth.abnormal.sum() == 6
+    assert found.flagged[truth.abnormal].all()
+    assert found.flagged[~truth.abnormal].sum() <= 1
+    # With so many users, 10,000 draws would be too few to tell anybody from chance.
+    assert found.p_value[truth.abnormal].max() < 1e-4
+    assert 0.04 < np.mean(found.p_value[~truth.abnormal] < 0.05) < 0.06
 
 
 def test_hardly_anybody_who_agrees_is_flagged(found, votes):
@@ -55,24 +170,48 @@ def test_the_reversed_user_is_flagged_first():
     rng = np.random.default_rng(0)
     voters = {f"normal-{number}": vote(rng, 40) for number in range(30)}
     votes = gather(voters | {"reversed": vote(rng, 40, -SCORES)})
-    flagged = find_flags(inputs(votes, fit_consensus(votes, LINK)))
-    assert votes.users[flagged.flagged].tolist() == ["reversed"]
-    assert votes.users[np.argmin(flagged.q_value)] == "reversed"
-    assert np.sum(flagged.q_value == flagged.q_value.min()) == 1
+    flags = find_flags(inputs(votes, fit_consensus(votes, LINK)))
+    assert votes.users[below(flags)].tolist() == ["reversed"]
+    for q_value in (flags.q_value, flags.q_unreliable):
+        assert votes.users[np.argmin(q_value)] == "reversed"
+        assert np.sum(q_value == q_value.min()) == 1
+    assert votes.users[np.argmax(flags.effect)] == "reversed"
 
 
 @pytest.mark.parametrize("kind", ["reversed", "random", "always-left", "always-tie"])
 def test_malicious_users_are_found_among_many(kind):
     votes, truth = malicious_study(kind, 0)
-    flagged = find_flags(inputs(votes, fit_consensus(votes, LINK))).flagged
+    flagged = below(find_flags(inputs(votes, fit_consensus(votes, LINK))))
     assert flagged[truth.abnormal].all()
     assert flagged[~truth.abnormal].sum() <= 3
 
 
 def test_who_is_flagged_is_who_has_a_small_q_value(found):
-    assert_array_equal(found.flagged, found.q_value <= found.fdr)
-    assert_allclose(found.q_value, benjamini_hochberg(found.p_value))
-    assert np.all((found.p_value > 0) & (found.p_value <= 1))
+    is_different, is_unreliable = found.q_value <= found.fdr, found.q_unreliable <= found.fdr
+    assert np.all(found.flagged[is_different])  # the others are so only if a kind explains it
+    assert np.all((is_different | is_unreliable)[found.flagged])
+    assert np.all(is_unreliable[found.on("unreliable")])
+    enough = found.votes_needed == 0
+    expected = benjamini_hochberg(found.p_unreliable)
+    assert_allclose(found.q_unreliable[enough], expected[enough])
+    # Who is not unreliable is tested among each other, unless both tests say the same.
+    others = np.where(found.on("unreliable"), np.nan, found.p_value)
+    alone = enough & ~is_unreliable
+    assert_allclose(found.q_value[alone], benjamini_hochberg(others)[alone])
+    for p_value, q_value in (
+        (found.p_value, found.q_value), (found.p_unreliable, found.q_unreliable)
+    ):  # fmt: skip
+        assert np.all(q_value >= benjamini_hochberg(p_value) - 1e-12)
+        assert np.all((p_value > 0) & (p_value <= 1))
+
+
+def test_the_effect_lies_in_its_interval_and_tells_users_of_equal_p_apart(found, place):
+    assert np.all((found.effect_low <= found.effect) & (found.effect <= found.effect_high))
+    assert np.all(found.effect_low >= 0.0)
+    agree = [found.effect[k] for user, k in place.items() if user.startswith("normal")]
+    assert np.median(agree) < 0.2
+    assert np.all(found.effect_low[found.q_value <= found.fdr] > 0.0)
+    assert found.effect[place["reversed"]] > found.effect[place["tie-shy"]]
 
 
 def test_users_with_too_few_votes_are_marked_and_not_flagged(votes, found):
@@ -100,86 +239,17 @@ def test_abnormal_users_do_not_pull_the_consensus(reversing):
         np.linalg.norm(centred(c.scores) - centred(truth.scores)) for c in (pulled, kept.consensus)
     ]
     assert error[1] < 0.5 * error[0]
-    assert kept.flagged[truth.abnormal].all()
-    assert kept.flagged[~truth.abnormal].sum() <= 3
-
-
-@pytest.fixture(scope="module")
-def repeated():
-    """Return the test of one user who voted often on some pairs, and how to draw for it."""
-    rng = np.random.default_rng(4)
-    left, right, outcome = vote(rng, 40)
-    often = np.repeat([0, 2], 15), np.repeat([1, 5], 15), rng.integers(-1, 2, size=30)
-    votes = gather({"u": tuple(map(np.append, (left, right, outcome), often))})
-    answers = Answers.of(votes)
-    assert np.any(answers.n_votes > user_tests.MANY_VOTES)
-    assert np.any(answers.n_votes <= user_tests.MANY_VOTES)
-    expected = Expectation.of(answers, consensus_of(SCORES, THRESHOLD), LINK)
-    tests = user_tests._Tests.of(answers, expected, user_tests._Directions.of(answers, votes))
-
-    def draw(n_draws, seed):
-        return tests.revote(0).draw(n_draws, np.random.default_rng(seed))
-
-    return tests.test(0), draw, answers
-
-
-def test_the_statistic_is_the_score_weighted_by_information_and_prior(repeated):
-    test, _, answers = repeated
-    margin = SCORES[answers.left] - SCORES[answers.right]
-    each = np.eye(len(SCORES))
-    direction = np.column_stack(
-        [margin, np.ones(len(margin)), each[answers.left] - each[answers.right]]
-    )
-    slope = LINK.gradient(margin, THRESHOLD)
-    one_vote = np.concatenate([slope[:, :, :1] * direction[:, None], slope[:, :, 1:]], axis=2)
-    foreseen = answers.n_votes[:, None] * np.exp(LINK.log_probabilities(margin, THRESHOLD))
-    score = np.einsum("bo,boi->i", answers.counts, one_vote)
-    information = np.einsum("bo,boi,boj->ij", foreseen, one_vote, one_vote)
-    prior = np.eye(len(score)) / user_tests.DEVIATION_VARIANCE
-    expected = score @ np.linalg.solve(information + prior, score)
-    assert test.statistic == pytest.approx(expected)
-
-
-def test_the_moments_of_the_statistic_are_those_of_many_draws(repeated):
-    test, draw, _ = repeated
-    drawn = draw(5_000, 0)
-    assert abs(drawn.mean() - test.mean) < 4 * drawn.std() / np.sqrt(len(drawn))
-    assert test.variance == pytest.approx(drawn.var(), rel=0.3)
-
-
-def test_the_rough_p_value_is_near_the_share_of_draws_beyond(repeated):
-    test, draw, _ = repeated
-    drawn = draw(5_000, 0)
-    for share in (0.5, 0.9, 0.99):
-        at = test._replace(statistic=float(np.quantile(drawn, share)))
-        assert user_tests._approximate_p(np.array([at])) == pytest.approx(1 - share, abs=0.03)
-
-
-def test_votes_drawn_as_counts_are_like_those_drawn_one_by_one(repeated, monkeypatch):
-    _, draw, _ = repeated
-    drawn = []
-    for many in (0, 10**9):
-        monkeypatch.setattr(user_tests, "MANY_VOTES", many)
-        drawn.append(draw(5_000, 1))
-    counted, single = drawn
-    assert not np.array_equal(counted, single)
-    error = np.sqrt((counted.var() + single.var()) / len(single))
-    assert abs(counted.mean() - single.mean()) < 4 * error
-    assert counted.var() == pytest.approx(single.var(), rel=0.15)
-
-
-def test_draws_in_small_parts_are_the_same_number_of_draws(repeated, monkeypatch):
-    test, draw, _ = repeated
-    monkeypatch.setattr(user_tests, "MOST_NUMBERS", 1_000)
-    drawn = draw(3_000, 2)
-    assert drawn.shape == (3_000,)
-    assert abs(drawn.mean() - test.mean) < 4 * drawn.std() / np.sqrt(len(drawn))
+    assert below(kept)[truth.abnormal].all()
+    assert below(kept)[~truth.abnormal].sum() <= 3
 
 
 def test_what_a_test_takes_is_not_kept_for_every_user(monkeypatch):
     monkeypatch.setattr(user_tests, "ROUNDS", (100, 200))
+    for module in (ordinary, draws):
+        monkeypatch.setattr(module, "MOST_KEPT", 0)
+    monkeypatch.setattr(directions, "NUMBERS_AT_ONCE", 1)
     votes = simulate(
-        n_users=150, n_items=400, votes_per_user=(80, 80), score_sd=1.5, random_state=0
+        n_users=80, n_items=400, votes_per_user=(160, 160), score_sd=1.5, random_state=0
     ).votes
     start = fit_consensus(votes, LINK)
     tracemalloc.start()

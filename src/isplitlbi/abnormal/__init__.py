@@ -204,7 +204,7 @@ def _with_lists_apart(
     others = np.where(unreliable, np.nan, flags.p_value)
     q_value = np.fmax(benjamini_hochberg(runtime.everybody(others))[mine], flags.q_value)
     q_value = np.where(unreliable | (flags.q_unreliable <= fdr), flags.q_value, q_value)
-    stays = unreliable | (q_value <= fdr)
+    stays = unreliable | (q_value <= fdr) | (flags.q_unreliable <= fdr)
 
     def kept(texts: Texts) -> Texts:
         return [text if is_kept else "" for text, is_kept in zip(texts, stays, strict=True)]

@@ -242,10 +242,11 @@ class Block(NamedTuple):
     def spread(self, said: Said, answers: Answers) -> Floats | None:
         """Return the variance of slopes, where it is not how votes bend.
 
-        Of one vote of weight 2 the slope varies more than that of two votes.
+        Of one vote of weight 2 the slope varies more than that of two votes. Votes of one group
+        count for less, so that their slopes vary as they bend.
         """
         weight = answers.weight
-        if np.all(weight[self.question] == 1.0):
+        if answers.group is not None or np.all(weight[self.question] == 1.0):
             return None
         return self.bend(weight * said.mm, weight * said.mt, weight * said.tt)
 

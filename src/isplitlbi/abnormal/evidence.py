@@ -162,6 +162,7 @@ def _climb(
         return goal, 0.5 * np.sum(goal * rest, axis=1)
 
     at, cost = np.zeros((n_users, block.width)), np.zeros(n_users)
+    is_there = np.zeros(n_users, dtype=np.bool_)
     likelihood, pull, bend = look(at)
     goal, next_cost = step(at, pull, bend)
     for _ in range(N_STEPS):
@@ -172,13 +173,17 @@ def _climb(
         at = np.where(better[:, None], goal, at)
         pull = np.where(better[:, None], their_pull, pull)
         bend = np.where(better[:, None, None], their_bend, bend)
-        if np.all(better & (gain < ENOUGH)):
+        is_there |= better & (gain < ENOUGH)
+        if is_there.all():
             break
         # Who would come down goes half way: costs are convex, so that half of both is enough.
         half, half_cost = 0.5 * (goal + at), 0.5 * (next_cost + cost)
         goal, next_cost = step(at, pull, bend)
         goal = np.where(better[:, None], goal, half)
         next_cost = np.where(better, next_cost, half_cost)
+        # Who has arrived stays there, however far others of the block have to go.
+        goal = np.where(is_there[:, None], at, goal)
+        next_cost = np.where(is_there, cost, next_cost)
     size = np.linalg.slogdet(one + prior @ bend)[1]
     return _Climbed(at, likelihood - cost - 0.5 * size, likelihood, pull, bend)
 

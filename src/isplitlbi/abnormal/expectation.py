@@ -26,6 +26,7 @@ __all__ = [
     "TellingVote",
     "find_telling_votes",
     "of_answers",
+    "share_of_group",
     "without_items",
 ]
 
@@ -72,7 +73,7 @@ class Answers(NamedTuple):
         group = votes.group if by_group else None
         if unit != 1.0 or group is not None:
             weight = np.ones(len(votes)) if votes.weight is None else votes.weight / unit
-            share = 1.0 if group is None else _share_of_group(votes)
+            share = 1.0 if group is None else share_of_group(votes)
             votes = replace(votes, weight=weight * share, whole=None)
         found = tally(votes, by_user=True, by_weight=True, by_features=bool(features), sees=sees)
         if group is not None:
@@ -157,7 +158,7 @@ class Answers(NamedTuple):
         return self.sum_by_user(said)
 
 
-def _share_of_group(votes: Comparisons) -> Floats:
+def share_of_group(votes: Comparisons) -> Floats:
     """Return what one of several votes tells that depend on each other.
 
     In all pairs of one ranking, two votes on one item share its noise, and correlate by a third.

@@ -52,6 +52,10 @@ TOO_FAST = 1 / 3
 IN_NUMBERS = Way(of_slope=4.0, of_side=4.0, of_level=4.0)
 
 HARMLESS = (ORDINARY, OTHER_THRESHOLD)
+HARMLESS_KINDS = [
+    name for name, kind in KINDS.items()
+    if kind.list == DIFFERENT and OTHER_THRESHOLD in kind.explanations
+]  # fmt: skip
 
 # Every explanation that some kind knows.
 EXPLANATIONS = tuple(dict.fromkeys(each for kind in KINDS.values() for each in kind.explanations))
@@ -89,17 +93,19 @@ def explain(
     # Between careless and blunter it is a matter of degree: whatever is more likely will do.
     blunter, sum_of = share[names.index(Blunter.name)], share[unreliable].sum(axis=0)
     is_listed = (sum_of >= SURE_OF_LIST * (1.0 - blunter)) & (sum_of > blunter) & is_unreliable
+    harmless = likely[-1] + sum(share[names.index(name)] for name in HARMLESS_KINDS)
+    is_odd = is_unreliable & (harmless <= 1.0 - SURE_OF_LIST)  # whatever it is
     best = share.argmax(axis=0)
     kinds = [""] * answers.n_users
-    for user in np.flatnonzero(asked & (is_different | is_listed)).tolist():
+    for user in np.flatnonzero(is_different | is_listed | is_odd).tolist():
         mine = share[:, user]
         if is_listed[user]:  # a kind of its list, as sure as its list
             mine = np.where(unreliable, mine, 0.0)
             mine = mine / mine.sum()
             best[user] = mine.argmax()
         kinds[user] = names[best[user]] if mine[best[user]] >= SURE_OF_KIND else UNCLEAR
-        is_odd = KINDS[kinds[user]].list == UNRELIABLE and not is_listed[user]
-        kinds[user] = UNCLEAR if is_odd else kinds[user]
+        if KINDS[kinds[user]].list == UNRELIABLE and not is_listed[user]:
+            kinds[user] = UNCLEAR
     together = _name_rings(inputs, yardstick, evidences, kinds, suspects & ~is_listed)
     _name_hasty(inputs, kinds)
     lists = [

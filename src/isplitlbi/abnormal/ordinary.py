@@ -66,6 +66,12 @@ class Others(NamedTuple):
         known = np.diag(own + 1.0 / variance) - between - between.T
         return cls(np.pad(np.linalg.inv(known), (0, 1)), inside, said.mm, {})
 
+    @property
+    def variances(self) -> Floats:
+        """Of the errors of every item."""
+        every = self.covariance if self.covariance.ndim == 1 else np.diagonal(self.covariance)
+        return np.asarray(every[:-1])
+
     def error(self, block: Block) -> Floats:
         """Return the covariances of the errors of the consensus of all but each: (n, w, w)."""
         key = block.users.tobytes()
@@ -315,7 +321,9 @@ class _Look:
         pull = block.pull(said.by_margin, said.by_level)
         centre = means[component]
         whole = pull + np.einsum("nij,nj->ni", bend, self.mode - centre)
-        rest = Rest.of(yardstick.around(block, self.error), bend)
+        ordinary = yardstick.around(block, self.error)
+        rest, spread = Rest.of(ordinary, bend), block.spread(said, yardstick.directions.answers)
+        varies = None if spread is None else spread + bend @ ordinary @ bend
         own = np.einsum("nij,nj->ni", rest.after, whole)
         left = np.einsum("nij,nj->ni", rest.rows, whole)
         if likelihood is not None:
@@ -323,14 +331,17 @@ class _Look:
             gained = np.sum(pull * step, axis=1) - 0.5 * np.einsum("ni,nij,nj->n", step, bend, step)
             evidence = likelihood[block.users] + gained
             evidence -= 0.5 * (np.sum(own * left, axis=1) + rest.size)
-            more = Surprise.of(rest, block.n_traits).evidence(whole)
+            more = Surprise.of(rest, block.n_traits, varies).evidence(whole)
             self.odds = np.logaddexp(more, self.careless - evidence)
         self.mode = centre + own
         # Yes or no: weights between would favour those who, by chance, agree best.
         is_ordinary = (self.odds < np.log(1.0 / share - 1.0)).astype(np.float64)
+        explained = np.einsum("nii->ni", rest.known)
+        if varies is not None:  # votes of different weights
+            explained = np.einsum("nij,njk,nik->ni", rest.rows, varies, rest.rows)
         squares, known, slopes = (
             np.bincount(component, is_ordinary @ each, len(means)).astype(np.float64)
-            for each in (left**2, np.einsum("nii->ni", rest.known), left)
+            for each in (left**2, explained, left)
         )
         outside = float(np.sum(1.0 - is_ordinary))
         return _Sums(squares, known, slopes, outside, float(len(is_ordinary)))

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from isplitlbi.abnormal.expectation import Inputs, of_answers
+from isplitlbi.abnormal.expectation import Inputs, of_answers, share_of_group
 from isplitlbi.data.layout import Shown
 from isplitlbi.model.answering import log_probabilities
 from isplitlbi.typing import Floats, Mask
@@ -36,6 +36,8 @@ def explain_by_order(inputs: Inputs, asked: Mask) -> Sequence | None:
     theirs = votes.subset(asked[votes.user])
     theirs = theirs.subset(theirs.in_time_order())
     weight = np.ones(len(theirs)) if theirs.weight is None else theirs.weight / inputs.unit
+    if theirs.group is not None:
+        weight = weight * share_of_group(theirs)
     shown = Shown(theirs.left, theirs.right, theirs, np.arange(len(theirs)))
     known = inputs.consensus.margin_and_threshold(theirs.left, theirs.right, shown)
     said = log_probabilities(inputs.link, *known, has_ties=has_ties)

@@ -16,7 +16,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from math import isfinite
 from typing import NamedTuple
 
 import numpy as np
@@ -25,7 +24,7 @@ from scipy.special import chndtrinc, ndtri
 from isplitlbi.abnormal.directions import Block, Directions, Said, for_each
 from isplitlbi.abnormal.draws import Draws
 from isplitlbi.abnormal.expectation import Answers, Expectation, Inputs, without_items
-from isplitlbi.abnormal.ordinary import Yardstick
+from isplitlbi.abnormal.ordinary import Others, Yardstick
 from isplitlbi.abnormal.surprise import DEVIATION_VARIANCE, TINY
 from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.model.parameters import Consensus
@@ -50,6 +49,10 @@ LEAST_USERS = 3  # who make a group that somebody may be unlike
 
 # In nats: votes that are so much likelier by the consensus do depend on the items.
 FAR_FROM_UNINFORMED = -2.0
+
+# Of the scores of the consensus: the first variance, and between which the others are.
+FIRST_VARIANCE, VARIANCES = 4.0, (0.05, 25.0)
+HABIT_VARIANCE = 0.2  # of the items' tie habits
 
 INTERVAL = (0.025, 0.5, 0.975)  # of effects
 
@@ -82,7 +85,7 @@ def find_flags(
     answers, runtime = inputs.answers, inputs.runtime
     mine = slice(runtime.first, runtime.first + answers.n_users)  # among all users
     inputs, yardstick = _yardstick(inputs, tell)
-    said = _said(inputs, yardstick)
+    said = _said(inputs, yardstick.expected)
     found = _standing(inputs, yardstick, said)
     draws = Draws(inputs, yardstick, said, found.statistics)
     is_informed = found.uninformed < FAR_FROM_UNINFORMED
@@ -160,8 +163,7 @@ class _Standing(NamedTuple):
         return np.stack([self.statistic, self.uninformed])
 
 
-def _said(inputs: Inputs, yardstick: Yardstick) -> Said:
-    expected = yardstick.expected
+def _said(inputs: Inputs, expected: Expectation) -> Said:
     return Said.of(
         inputs.link, expected.margin, expected.level, inputs.answers.weighted, expected.has_ties
     )
@@ -234,23 +236,34 @@ def _yardstick(inputs: Inputs, tell: Callable[[float], None]) -> tuple[Inputs, Y
     """
     votes, answers, runtime = inputs.votes, inputs.answers, inputs.runtime
     directions = Directions.of(answers, votes)
-    variance = inputs.consensus.terms.score_variance
-    if not isfinite(variance):
-        variance = max(float(np.var(inputs.consensus.scores)), 1.0)
     tell(0.0)
-    first = Yardstick.of(inputs, directions, answers.voted, variance)
-    found = _standing(inputs, first, _said(inputs, first), is_last=False)
+    first = Yardstick.of(inputs, directions, answers.voted, FIRST_VARIANCE)
+    found = _standing(inputs, first, _said(inputs, first.expected), is_last=False)
     odds = np.maximum(found.evidence, found.uninformed)
     everybody = runtime.everybody(np.where(answers.voted, odds, np.inf))
     median = float(np.median(everybody[everybody < np.inf]))
     inside = odds <= max(OUTSIDE, median)
     tell(0.2)
-    consensus = _refitted(votes.subset(inside[votes.user]), inputs, variance)
-    inputs = replace(inputs, consensus=consensus)
+    theirs = votes.subset(inside[votes.user])
+    inputs = replace(inputs, consensus=_refitted(theirs, inputs, FIRST_VARIANCE))
+    variance = _variance_of_scores(inputs, inside)
+    inputs = replace(inputs, consensus=_refitted(theirs, inputs, variance))
     tell(0.3)
     return inputs, Yardstick.of(
         inputs, directions, inside & answers.voted, variance, first.variances
     )
+
+
+def _variance_of_scores(inputs: Inputs, inside: Mask) -> float:
+    """Return the variance of the scores of a consensus that was fitted with the first one.
+
+    That of a model would depend on the unit of its weights.
+    """
+    said, scores = _said(inputs, inputs.expectation()), inputs.consensus.scores
+    errors = Others.of(inputs, said, inside, FIRST_VARIANCE).variances
+    known = float(np.sum(1.0 - errors / FIRST_VARIANCE))
+    found = float(np.sum((scores - scores.mean()) ** 2)) / max(known, 1.0)
+    return float(np.clip(found, *VARIANCES))
 
 
 def _refitted(theirs: Comparisons, inputs: Inputs, variance: float) -> Consensus:
@@ -259,8 +272,11 @@ def _refitted(theirs: Comparisons, inputs: Inputs, variance: float) -> Consensus
     What they never compared stays where it was, beside what they did.
     """
     before, runtime = inputs.consensus, inputs.runtime
+    if theirs.weight is not None:  # beside the prior, it would matter in which unit these are
+        theirs = replace(theirs, weight=theirs.weight / inputs.unit, whole=None)
+    terms = replace(before.terms, habit_variance=HABIT_VARIANCE)
     refit = fit_common(
-        theirs, inputs.link, before.terms, variance=variance, delta=inputs.delta, runtime=runtime
+        theirs, inputs.link, terms, variance=variance, delta=inputs.delta, runtime=runtime
     )
     (seen,) = runtime.total(
         np.bincount(np.append(theirs.left, theirs.right), minlength=theirs.n_items)
