@@ -188,7 +188,8 @@ def test_several_ways_at_once_are_found_as_one_by_one(votes):
     together = explain_by(inputs, yardstick, ways, asked(votes))
     assert list(together) == ways
     for way in ways:
-        for here, there in zip(together[way], explained(inputs, yardstick, way, asked(votes))):
+        alone = explained(inputs, yardstick, way, asked(votes))
+        for here, there in zip(together[way], alone, strict=True):
             assert_allclose(here, there, atol=2e-6)
 
 
