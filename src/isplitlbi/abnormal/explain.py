@@ -31,8 +31,11 @@ from isplitlbi.abnormal.kinds import (
     DifferentTaste,
     Explanation,
     Figures,
+    NeverTie,
     Outcome,
     Ring,
+    TieHappy,
+    TieShy,
     TooFast,
 )
 from isplitlbi.abnormal.ordinary import Yardstick
@@ -52,10 +55,7 @@ TOO_FAST = 1 / 3
 IN_NUMBERS = Way(of_slope=4.0, of_side=4.0, of_level=4.0)
 
 HARMLESS = (ORDINARY, OTHER_THRESHOLD)
-HARMLESS_KINDS = [
-    name for name, kind in KINDS.items()
-    if kind.list == DIFFERENT and OTHER_THRESHOLD in kind.explanations
-]  # fmt: skip
+HARMLESS_KINDS = (TieHappy.name, TieShy.name, NeverTie.name, Blunter.name)
 
 # Every explanation that some kind knows.
 EXPLANATIONS = tuple(dict.fromkeys(each for kind in KINDS.values() for each in kind.explanations))
