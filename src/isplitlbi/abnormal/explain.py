@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from isplitlbi.abnormal.evidence import Found, Way, explain_by, explain_by_one_item
-from isplitlbi.abnormal.expectation import Answers, Expectation, Inputs, without_items
+from isplitlbi.abnormal.expectation import LEAST, Answers, Expectation, Inputs, without_items
 from isplitlbi.abnormal.kinds import (
     DIFFERENT,
     FLAT,
@@ -47,6 +47,7 @@ __all__ = ["Explained", "Texts", "explain", "in_numbers"]
 
 # How likely a kind must be to be named, and the unreliable kinds together to be listed so.
 SURE_OF_KIND, SURE_OF_LIST = 0.95, 0.95
+MANY_DECIDED = 0.4  # share of decided votes below which ties are usual
 ALL_BUT_FEW = 0.98  # share of decided votes to one side that nobody gives by the items
 # Careless users who take less than this share of the time of a user in the middle are too fast.
 TOO_FAST = 1 / 3
@@ -128,6 +129,7 @@ class _Evidences(NamedTuple):
 
     values: dict[Explanation, Floats]
     found: dict[Way, Found]
+    ties: Floats  # share of votes
     item: Places  # the one that an explanation by one item is about
     raised: Floats
 
@@ -137,9 +139,9 @@ class _Evidences(NamedTuple):
     ) -> _Evidences:
         answers = inputs.answers
         has_ties, has_sides = yardstick.expected.has_ties, answers.has_sides
-        given = answers.by_user(answers.weighted)
+        ties = _share_of_ties(answers, yardstick.expected)
         # Ties alone can be explained by nearly everything; then nothing else is asked about.
-        varied = asked & (given[:, 1] < ONE_ANSWER * given.sum(axis=1))
+        varied = asked & (ties < ONE_ANSWER)
         answered = without_items(answers, has_ties)
         found = explain_by(inputs, yardstick, (ORDINARY, OTHER_THRESHOLD)[: 1 + has_ties], asked)
         found |= explain_by(inputs, yardstick, [FLAT, REVERSED], varied)
@@ -158,7 +160,7 @@ class _Evidences(NamedTuple):
         )
         values |= {way: each.evidence for way, each in found.items()}
         values[Beyond.ONE_ITEM], item, raised = explain_by_one_item(inputs, yardstick, varied)
-        return cls(values, found, item, raised)
+        return cls(values, found, ties, item, raised)
 
     @property
     def best_by_items(self) -> Floats:
@@ -170,7 +172,6 @@ class _Evidences(NamedTuple):
     def of_kinds(self, answers: Answers) -> Floats:
         """Return how likely every kind is, the last being none at all: (n_kinds + 1, n_users)."""
         given = answers.by_user(answers.weighted)
-        total = np.maximum(given.sum(axis=1), 1e-300)
         decided = np.maximum(given[:, 0] + given[:, 2], 1e-300)
         to_one_side = np.maximum(given[:, 0], given[:, 2]) / decided
         nothing = np.zeros(answers.n_users)
@@ -182,17 +183,26 @@ class _Evidences(NamedTuple):
                 outcome = Outcome(
                     nothing if mine is None else mine.slope,
                     nothing if mine is None else mine.level,
-                    given[:, 1] / total, to_one_side, self.raised,
+                    self.ties, to_one_side, self.raised,
                 )  # fmt: skip
                 covered = kind.covers(explanation, outcome)
                 value = np.where(covered, self.values[explanation], -np.inf)
                 row[:] = np.logaddexp(row, value + np.log(kind.prior / len(known)))
         # An ordinary user does not give one answer to whatever is shown.
-        is_varied = (given[:, 1] / total < ONE_ANSWER) & (to_one_side < ALL_BUT_FEW)
+        is_varied = (self.ties < ONE_ANSWER) & (to_one_side < ALL_BUT_FEW)
         weighed[-1] = np.where(is_varied, self.values[ORDINARY], -np.inf)
         most = weighed.max(axis=0)
         likely = np.exp(weighed - np.where(np.isfinite(most), most, 0.0))
         return np.asarray(likely / np.maximum(likely.sum(axis=0), 1e-300))
+
+
+def _share_of_ties(answers: Answers, expected: Expectation) -> Floats:
+    """Return everybody's share of ties; where most votes are expected to be, what is beyond."""
+    amount = answers.n_votes * answers.weight
+    total = np.maximum(answers.sum_by_user(amount), LEAST)
+    decided = 1.0 - answers.by_user(answers.weighted)[:, 1] / total
+    foreseen = 1.0 - answers.sum_by_user(amount * expected.probability[:, 1]) / total
+    return np.asarray(1.0 - decided * np.maximum(1.0, MANY_DECIDED / np.maximum(foreseen, LEAST)))
 
 
 def _name_rings(
