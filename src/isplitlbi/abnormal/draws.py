@@ -28,6 +28,7 @@ Singles = NDArray[np.float32]
 ENOUGH_BEYOND = 10
 MOST_NUMBERS = 2**22  # random numbers at a time
 SAME = 1e-4  # statistics that differ by less, relative to their size, are taken for equal
+DIGITS = 6
 MOST_KEPT = 1 << 22  # numbers that are kept for the next round
 NOTHING, TINY = 1e-8, 1e-12  # what is added to a matrix that may be singular, relative and at all
 
@@ -87,7 +88,7 @@ class Revote(NamedTuple):
             slopes += (by * expected.by_level[mine])[:, :, None] * root[block.threshold]
             chance = np.log(np.maximum(expected.probability[mine], LEAST))
             given = np.broadcast_to(np.eye(3), (n_questions, 3, 3)) * by[:, :, None]
-            adds = _single(np.concatenate([slopes, (by * chance)[:, :, None], given], axis=2))
+            adds = _rounded(np.concatenate([slopes, (by * chance)[:, :, None], given], axis=2))
             moments = tuple(
                 float(each[place])
                 for each in (found.mean, found.freedom, np.sqrt(found.known[:, -1]))
@@ -95,9 +96,9 @@ class Revote(NamedTuple):
             noisy = _noises(answers, mine)
             yield [
                 cls(
-                    answers.n_votes[mine], _single(expected.margin[mine]),
-                    _single(expected.level[mine]), _single(direction @ source[place, :width]),
-                    _single(source[place, block.threshold]), adds, block.n_traits, moments,
+                    answers.n_votes[mine], _rounded(expected.margin[mine]),
+                    _rounded(expected.level[mine]), _rounded(direction @ source[place, :width, :width]),
+                    _rounded(source[place, block.threshold, :width]), adds, block.n_traits, moments,
                     inputs.link, expected.has_ties, answers.has_sides, noisy,
                 )
                 for source in sources
@@ -177,6 +178,11 @@ def _root(matrices: Floats) -> Floats:
 def _single(values: Floats) -> Singles:
     """Return single precision: enough to count, and twice as fast."""
     return np.ascontiguousarray(values, dtype=np.float32)
+
+
+def _rounded(values: Floats) -> Singles:
+    """Return the same without the last digits, which depend on who else is looked at."""
+    return _single(np.round(values, DIGITS))
 
 
 class Draws:

@@ -149,22 +149,10 @@ def _climb(
             local.bend(said.mm, said.mt, said.tt),
         )  # fmt: skip
 
-    one, single = np.eye(block.width), prior.astype(np.float32)
-
-    def step(at: Floats, pull: Floats, bend: Floats) -> tuple[Floats, Floats]:
-        """Return where a Newton step leads, and what the prior makes of it."""
-        whole = pull + np.einsum("nij,nj->ni", bend, at)
-        # Single precision does for a step, and is faster; what it leads to is told in double.
-        both = one.astype(np.float32) + single @ bend.astype(np.float32)
-        pulled = np.einsum("nij,nj->ni", prior, whole)[:, :, None]
-        goal = np.linalg.solve(both, pulled.astype(np.float32))[:, :, 0].astype(np.float64)
-        rest = whole - np.einsum("nij,nj->ni", bend, goal)
-        return goal, 0.5 * np.sum(goal * rest, axis=1)
-
     at, cost = np.zeros((n_users, block.width)), np.zeros(n_users)
     is_there = np.zeros(n_users, dtype=np.bool_)
     likelihood, pull, bend = look(at)
-    goal, next_cost = step(at, pull, bend)
+    goal, next_cost = _step(prior, at, pull, bend)
     for _ in range(N_STEPS):
         there, their_pull, their_bend = look(goal)
         gain = (there - next_cost) - (likelihood - cost)
@@ -178,14 +166,28 @@ def _climb(
             break
         # Who would come down goes half way: costs are convex, so that half of both is enough.
         half, half_cost = 0.5 * (goal + at), 0.5 * (next_cost + cost)
-        goal, next_cost = step(at, pull, bend)
+        goal, next_cost = _step(prior, at, pull, bend)
         goal = np.where(better[:, None], goal, half)
         next_cost = np.where(better, next_cost, half_cost)
         # Who has arrived stays there, however far others of the block have to go.
         goal = np.where(is_there[:, None], at, goal)
         next_cost = np.where(is_there, cost, next_cost)
-    size = np.linalg.slogdet(one + prior @ bend)[1]
+    size = np.linalg.slogdet(np.eye(block.width) + prior @ bend)[1]
     return _Climbed(at, likelihood - cost - 0.5 * size, likelihood, pull, bend)
+
+
+def _step(prior: Floats, at: Floats, pull: Floats, bend: Floats) -> tuple[Floats, Floats]:
+    """Return where a Newton step leads, and what the prior makes of it.
+
+    Single precision does for a step, and is faster; what it leads to is told in double.
+    """
+    whole = pull + np.einsum("nij,nj->ni", bend, at)
+    both = np.eye(bend.shape[-1], dtype=np.float32)
+    both = both + prior.astype(np.float32) @ bend.astype(np.float32)
+    pulled = np.einsum("nij,nj->ni", prior, whole)[:, :, None]
+    goal = np.linalg.solve(both, pulled.astype(np.float32))[:, :, 0].astype(np.float64)
+    rest = whole - np.einsum("nij,nj->ni", bend, goal)
+    return goal, 0.5 * np.sum(goal * rest, axis=1)
 
 
 def explain_by_one_item(

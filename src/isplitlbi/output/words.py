@@ -40,10 +40,6 @@ LISTS_IN_WORDS = {
     DIFFERENT: "unlike the group by more than is ordinary here",
 }
 
-# After so many draws of votes a test may stop. A p-value that none of them has exceeded is one over
-# that number and one: nobody knows how much smaller it is.
-N_DRAWS = (40, 200, 1_000, 10_000, 50_000, 400_000)
-
 _NAMES = {
     TASTE: "taste",
     SHARPNESS: "sharpness",
@@ -172,7 +168,9 @@ def is_bound(p: float) -> bool:
     >>> is_bound(1 / 201), is_bound(0.005)
     (True, False)
     """
-    return any(abs(p * (n_draws + 1) - 1.0) < 1e-9 for n_draws in N_DRAWS)
+    from isplitlbi.abnormal.tests import ROUNDS
+
+    return any(abs(p * (n_draws + 1) - 1.0) < 1e-9 for n_draws in ROUNDS)
 
 
 def p_in_words(p: float) -> str:
