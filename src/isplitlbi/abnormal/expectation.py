@@ -296,7 +296,9 @@ class Inputs:
         has_sides = has_sides and (terms.ties == "bounded" or Side.name in terms.names)
         has_ties = runtime.any(bool(np.any(votes.outcome == 0)))
         terms = common_terms(terms, has_ties=has_ties)
-        votes = _counted(votes, runtime)
+        # Users are tested on the items that they compared here, whatever these are a part of.
+        alone = votes if votes.whole is None else replace(votes, whole=None)
+        votes = _counted(alone, runtime)
         n_votes, weight = runtime.total(float(len(votes)), votes.total_weight)
         unit = weight / n_votes
         answers = Answers.of(votes, terms, has_sides=has_sides, by_group=True, unit=unit)
