@@ -56,7 +56,13 @@ class Said(NamedTuple):
         return cls(-loss, -by_margin, -by_level, *bends)
 
 
-def for_each(blocks: Iterable[Block], work: Callable[[Block], None], n_threads: int) -> None:
+def for_each(
+    blocks: Iterable[Block],
+    work: Callable[[Block], None],
+    n_threads: int,
+    *,
+    is_much: bool = False,
+) -> None:
     """Call for each block, on several threads where that is worth it."""
     some = list(blocks)
     left = iter(some)  # each thread takes the next one
@@ -65,7 +71,8 @@ def for_each(blocks: Iterable[Block], work: Callable[[Block], None], n_threads: 
         for block in left:
             work(block)
 
-    if n_threads == 1 or sum(len(each.users) * each.width**3 for each in some) < MUCH_WORK:
+    is_much = is_much or sum(each.size * each.width for each in some) >= MUCH_WORK
+    if n_threads == 1 or not is_much:
         take()
         return
     with ThreadPoolExecutor(n_threads) as pool:
@@ -129,8 +136,10 @@ class Directions:
         """The number of columns before those of items."""
         return 2 + len(self.others)
 
-    def blocks(self, users: Mask | Places, apart: Floats) -> Iterator[Block]:
-        """Return users who have about as many directions together.
+    def blocks(
+        self, users: Mask | Places, apart: Floats, most: int | None = None
+    ) -> Iterator[Block]:
+        """Return users who have about as many directions together, so many at most.
 
         ``apart`` is how far apart the consensus puts the items of every question: the column of
         the slope.
@@ -142,6 +151,7 @@ class Directions:
         while begin < len(order):
             end = int(np.searchsorted(sizes, ALIKE * sizes[begin] + FEW, side="right"))
             end = min(end, begin + max(1, NUMBERS_AT_ONCE // int(sizes[end - 1]) ** 2))
+            end = end if most is None else min(end, begin + max(1, most))
             yield self.block(order[begin:end], apart)
             begin = end
 

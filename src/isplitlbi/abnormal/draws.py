@@ -97,7 +97,8 @@ class Revote(NamedTuple):
             yield [
                 cls(
                     answers.n_votes[mine], _rounded(expected.margin[mine]),
-                    _rounded(expected.level[mine]), _rounded(direction @ source[place, :width, :width]),
+                    _rounded(expected.level[mine]),
+                    _rounded(direction @ source[place, :width, :width]),
                     _rounded(source[place, block.threshold, :width]), adds, block.n_traits, moments,
                     inputs.link, expected.has_ties, answers.has_sides, noisy,
                 )

@@ -229,9 +229,9 @@ class Yardstick:
             self.kept[key] = found
         return found
 
-    def blocks(self, users: Mask | Places) -> list[Block]:
-        """Return users in blocks."""
-        return list(self.directions.blocks(users, self.expected.apart))
+    def blocks(self, users: Mask | Places, most: int | None = None) -> list[Block]:
+        """Return users in blocks, of so many at most."""
+        return list(self.directions.blocks(users, self.expected.apart, most))
 
 
 def diagonals(values: Floats) -> Floats:

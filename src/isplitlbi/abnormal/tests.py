@@ -38,7 +38,7 @@ __all__ = ["LEAST_USERS", "Flags", "benjamini_hochberg", "find_flags"]
 # last rounds are for the few who need them: with many users, a p-value must be small to be told
 # from chance.
 ROUNDS = (40, 200, 1_000, 3_000, 10_000, 50_000, 400_000)
-MANY, HOPELESS = 10_000, 2.0  # the second in standard deviations
+MANY, HOPELESS = 3_000, 2.0  # the second in standard deviations
 LEAST_BEFORE_FLAG, LEAST_IF_CLEAR, CLEARLY = 1_000, 200, 3.0
 
 # The consensus is that of the users of whom it is not more likely that they stand out than not,
@@ -94,7 +94,10 @@ def find_flags(
     q_value = np.ones((2, answers.n_users))
     for number, total in enumerate(ROUNDS):
         tell(0.5 + 0.5 * number / len(ROUNDS))
-        for_each(yardstick.blocks(going), partial(draws.draw, total), runtime.n_threads)
+        # Later on a user's draws are most of the work, and matrices are known already.
+        most = None if number == 0 else -(-int(going.sum()) // (2 * runtime.n_threads))
+        blocks = yardstick.blocks(going, most)
+        for_each(blocks, partial(draws.draw, total), runtime.n_threads, is_much=number > 0)
         for test, p_value in enumerate(draws.p_value):
             q_value[test] = benjamini_hochberg(runtime.everybody(p_value))[mine]
         cut = (
