@@ -62,7 +62,7 @@ def test_the_explanation_says_what_was_seen(found, place, voters):
         decided = outcome != 0
         against = percent(np.sign(SCORES[left] - SCORES[right])[decided] != outcome[decided])
         assert words in said(user)
-        assert f"{against} of decided votes against it" in said(user)
+        assert f"{against} of decided votes against the group" in said(user)
 
 
 def test_the_numbers_are_those_of_the_votes(found, place):

@@ -110,7 +110,7 @@ class Figures(NamedTuple):
     def votes_against(self) -> str:
         """Say how often the user votes against the consensus."""
         return (
-            f"{percent(self.against)} of decided votes against it "
+            f"{percent(self.against)} of decided votes against the group "
             f"({percent(self.expected_against)} expected)"
         )
 
