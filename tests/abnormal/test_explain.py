@@ -47,7 +47,7 @@ def test_the_explanation_says_what_was_seen(found, place, voters):
     ties = percent(voters["tie-happy"][2] == 0)
     assert f"declares {ties} ties in 300 votes (" in said("tie-happy")
     assert "never declares a tie in 300 votes (" in said("never-tie")
-    assert "item-1" in said("promoter")
+    assert said("promoter") == "votes like others but for item-1, which is put far higher"
     assert "as 2 others who stand out" in said("ring-1")
     for user, words in {
         "reversed": "turns the consensus upside down",

@@ -25,7 +25,12 @@ EACH = pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
 
 shares = st.floats(0.0, 1.0)
 figures = st.builds(
-    Figures, st.integers(1, 10**9), *[shares] * 5, st.just("item-1"), st.integers(3, 99)
+    Figures,
+    st.integers(1, 10**9),
+    *[shares] * 5,
+    st.just("item-1"),
+    st.booleans(),
+    st.integers(3, 99),
 )
 
 
@@ -68,14 +73,14 @@ def test_a_kind_knows_what_explains_votes(kind):
 
 def outcomes(n_users=1_000, seed=0):
     rng = np.random.default_rng(seed)
-    slope, level, raised = rng.normal(size=(3, n_users))
-    return Outcome(slope, level, rng.random(n_users), rng.uniform(0.5, 1.0, n_users), raised)
+    slope, level = rng.normal(size=(2, n_users))
+    return Outcome(slope, level, rng.random(n_users), rng.uniform(0.5, 1.0, n_users))
 
 
 @EACH
 def test_a_kind_says_of_every_user_whether_it_is_theirs(kind):
     for explanation in kind.explanations:
-        its = kind.covers(explanation, outcomes(7))
+        its = kind.claims(explanation, outcomes(7))
         assert (its.shape, its.dtype) == ((7,), np.bool_)
 
 
@@ -90,7 +95,7 @@ def test_no_two_kinds_claim_the_same_user_for_the_same_reason():
     found = outcomes()
     for explanation in {each for kind in KINDS.values() for each in kind.explanations}:
         kinds = [kind for kind in KINDS.values() if explanation in kind.explanations]
-        claims = np.sum([kind.covers(explanation, found) for kind in kinds], axis=0)
+        claims = np.sum([kind.claims(explanation, found) for kind in kinds], axis=0)
         assert claims.max() == 1
 
 
@@ -99,7 +104,7 @@ def test_ties_alone_are_of_one_kind_only():
     only_ties = found.ties >= ONE_ANSWER
     for kind in KINDS.values():
         for explanation in kind.explanations:
-            claims = kind.covers(explanation, found)[only_ties]
+            claims = kind.claims(explanation, found)[only_ties]
             assert claims.all() if kind.name == "always-tie" else not claims.any()
 
 
@@ -112,5 +117,5 @@ def test_a_user_without_a_clear_side_is_not_called_position_biased():
     found = outcomes(2)._replace(
         to_one_side=np.array([LOPSIDED - 0.01, LOPSIDED]), ties=np.zeros(2)
     )
-    assert KINDS["position-biased"].covers(Beyond.ANSWERS, found).tolist() == [False, True]
-    assert KINDS["careless"].covers(Beyond.ANSWERS, found).tolist() == [True, False]
+    assert KINDS["position-biased"].claims(Beyond.ANSWERS, found).tolist() == [False, True]
+    assert KINDS["careless"].claims(Beyond.ANSWERS, found).tolist() == [True, False]

@@ -1,4 +1,4 @@
-"""What all users have in common, and a few numbers by which one stands apart."""
+"""What all users have in common."""
 
 from dataclasses import replace
 
@@ -12,21 +12,16 @@ from isplitlbi.evaluation.simulate import simulate
 from isplitlbi.model.answering import log_probabilities
 from isplitlbi.model.links import LINKS, Logistic
 from isplitlbi.model.terms import PAPER, Terms
-from isplitlbi.solvers import common, likelihood
-from isplitlbi.solvers.common import common_terms, fit_common, fit_numbers, restated
+from isplitlbi.solvers import likelihood
+from isplitlbi.solvers.common import common_terms, fit_common, restated
 
 LINK = Logistic()
 
 
-def loss(votes, consensus, link=LINK, numbers=None):
+def loss(votes, consensus, link=LINK):
     """Return minus the log-likelihood of every user's votes, by definition."""
     shown = Shown(votes.left, votes.right, votes, np.arange(len(votes)))
     margin, threshold = consensus.margin_and_threshold(votes.left, votes.right, shown)
-    if numbers is not None:
-        slope, side, own = (each[votes.user] for each in numbers)
-        apart = consensus.scores[votes.left] - consensus.scores[votes.right]
-        margin = margin + (slope - 1.0) * apart + side - consensus.trait("side")
-        threshold = threshold / max(consensus.threshold, 1e-300) * own
     said = log_probabilities(link, margin, threshold, has_ties=consensus.terms.has_ties)
     happened = -said[np.arange(len(votes)), 1 - votes.outcome]
     return np.bincount(votes.user, happened, votes.n_users)
@@ -101,38 +96,3 @@ def test_the_consensus_is_a_minimum(link, threshold):
             moved = found.values.copy()
             moved[place] += step
             assert objective(moved) >= best - 1e-6
-
-
-@pytest.mark.parametrize("threshold", [0.8, None])
-def test_numbers_minimise_the_loss_of_each_user(threshold):
-    votes = rich().votes if threshold else forced(2, 60, n_users=30).votes
-    consensus = consensus_in(votes)
-    free = common.NUMBERS if threshold else common.NUMBERS[:2]
-    found = fit_numbers(votes, LINK, consensus, free, variance=4.0)
-
-    def objective(numbers):
-        slope, side, own = numbers
-        square = (slope - 1.0) ** 2 + (side - consensus.trait("side")) ** 2
-        if threshold:
-            square = square + np.log(own / consensus.threshold) ** 2
-        return loss(votes, consensus, numbers=numbers) + square / 8.0
-
-    best = objective(found)
-    for place in range(len(free)):
-        for step in (-1e-2, 1e-2):
-            moved = list(found)
-            moved[place] = found[place] + step
-            assert np.all(objective(moved) >= best - 1e-6)
-    if not threshold:
-        assert_array_equal(found.threshold, 0.0)
-
-
-def test_votes_that_do_not_depend_on_the_items_know_nothing_of_the_consensus():
-    votes = rich(features={"length": 2.0}, side=(1.0, 0.0)).votes
-    outcome = np.random.default_rng(0).integers(-1, 2, size=len(votes))
-    votes = replace(votes, outcome=outcome.astype(votes.outcome.dtype))
-    consensus = consensus_in(rich(features={"length": 2.0}, side=(1.0, 0.0)).votes)
-    found = fit_numbers(votes, LINK, consensus, ["threshold"], slope=0.0, variance=25.0)
-    assert_array_equal(found.slope, 0.0)
-    assert_array_equal(found.side, 0.0)
-    assert_allclose(np.median(found.threshold), np.log(2.0), atol=0.05)  # a third of each

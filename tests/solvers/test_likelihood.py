@@ -26,7 +26,6 @@ from isplitlbi.solvers import (
     fit_users,
     likelihood,
 )
-from isplitlbi.solvers.common import NUMBERS, fit_numbers
 from machines import even_bounds, on_machines
 from paths import odd_one_out, walk
 from traits import Leftmost, Newest, terms_with
@@ -335,60 +334,6 @@ def test_one_user_without_a_ridge_to_speak_of_is_the_consensus():
     assert_allclose(own, fit_consensus(votes, LINK).values, atol=1e-3)
 
 
-# --- a few numbers of every user -----------------------------------------------------------
-
-
-def loss_of_numbers(votes, link, consensus, user, variance, slope):
-    """Return the loss of one user's slope, side and threshold, as a function."""
-    own = votes.subset(votes.user == user)
-    scores = consensus.scores
-    centre = np.array([slope, 0.0, consensus.threshold])
-
-    def loss(numbers):
-        margin = numbers[0] * (scores[own.left] - scores[own.right]) + numbers[1]
-        away = numbers - centre
-        of_votes = loss_of(own, link, margin, np.full(len(own), numbers[2]))
-        return of_votes + 0.5 / variance * away @ away
-
-    return loss
-
-
-@every_link
-@pytest.mark.parametrize("slope", [1.0, -1.0])
-@pytest.mark.parametrize(
-    "free", [("slope",), ("side", "threshold"), ("slope", "side", "threshold")], ids="+".join
-)
-def test_the_free_numbers_of_a_user_rest_where_nothing_pulls(link, free, slope):
-    votes = random_votes(4, n_users=5, n_votes=200, tie_share=0.3)
-    found = np.array(fit_numbers(votes, link, CENTRE, free, slope=slope, variance=2.0)).T
-    is_free = np.isin(("slope", "side", "threshold"), free)
-    assert_allclose(found[:, ~is_free], np.tile([slope, 0.0, 0.8], (5, 1))[:, ~is_free], atol=1e-6)
-    assert np.abs(found[:, is_free] - np.array([slope, 0.0, 0.8])[is_free]).max() > 0.1
-    for user, numbers in enumerate(found):
-        gradient = differences(loss_of_numbers(votes, link, CENTRE, user, 2.0, slope), numbers)
-        assert np.abs(gradient[is_free]).max() < 1e-3
-
-
-def test_users_who_look_at_the_side_alone_are_recognised():
-    rows = [("left", i, j, 1) for i in "abcd" for j in "abcd" if i != j]
-    rows += [("right", i, j, -1) for i in "abcd" for j in "abcd" if i != j]
-    votes = Comparisons.from_arrays(*zip(*rows, strict=True))
-    found = fit_numbers(votes, LINK, CENTRE, ("side",))
-    assert found.side[0] > 1.0 and found.side[1] == pytest.approx(-found.side[0], rel=1e-6)
-
-
-def test_the_threshold_among_the_numbers_never_passes_its_bound():
-    votes = random_votes(4, n_users=3, n_votes=90, tie_share=0.0)
-    found = fit_numbers(votes, LINK, CENTRE, ("threshold",), variance=100.0, delta=0.05)
-    assert_allclose(found.threshold, 0.05, atol=1e-12)
-
-
-def test_somebody_without_votes_has_the_numbers_of_the_consensus():
-    whole = random_votes(4, n_users=5, n_votes=100)
-    found = fit_numbers(whole.subset(whole.user != 3), LINK, CENTRE, NUMBERS)
-    assert np.array(found)[:, 3] == pytest.approx([1.0, 0.0, 0.8], abs=1e-9)
-
-
 # --- before anybody leaves -----------------------------------------------------------------
 
 
@@ -462,7 +407,6 @@ def test_every_fit_is_the_same_compiled(link):
         found.append((
             fit_consensus(votes, link, runtime=runtime).values,
             fit_users(votes, link, 0.5, centre, runtime=runtime),
-            *fit_numbers(votes, link, centre, NUMBERS, runtime=runtime),
             before.consensus,
             before.deviation,
         ))  # fmt: skip
@@ -482,16 +426,14 @@ def test_several_machines_find_the_consensus_of_all(at_once, monkeypatch):
 
 
 def test_several_machines_fit_of_their_users_what_one_does():
-    votes, centre = odd_one_out(), consensus_of(np.linspace(-1.0, 1.0, 5), 0.5)
+    votes = odd_one_out()
 
     def fits(here, runtime):
         before = fit_before_entries(here, LINK, Dynamics(nu=0.5), runtime)
-        of_users = fit_numbers(here, LINK, centre, NUMBERS, runtime=runtime)
-        return before.consensus, before.deviation, np.array(of_users)
+        return before.consensus, before.deviation
 
     alone = fits(votes, Local(votes))
     parts = list(zip(*on_machines(votes, even_bounds(votes, 2), fits), strict=True))
     for one in parts[0]:
         assert_allclose(one, alone[0], atol=1e-6)
     assert_allclose(np.concatenate(parts[1]), alone[1], atol=1e-6)
-    assert_allclose(np.concatenate(parts[2], axis=1), alone[2], atol=1e-9)

@@ -22,9 +22,10 @@ from isplitlbi.model.answering import Answering, ForcedChoice, LogThreshold
 from isplitlbi.model.links import Link
 from isplitlbi.typing import Floats, Indices, Mask, Places
 
-__all__ = ["SLOPE", "Block", "Directions", "Said", "for_each"]
+__all__ = ["SIDE", "SLOPE", "Block", "Directions", "Said", "for_each"]
 
-SLOPE = 0  # the first column of every user
+# The first columns of every user; the second is that of the side where sides mean something.
+SLOPE, SIDE = 0, 1
 # Users are looked at together with those who have up to so many times as many directions.
 ALIKE, FEW = 1.4, 16
 NUMBERS_AT_ONCE = 1 << 18  # of one matrix of every user of a block

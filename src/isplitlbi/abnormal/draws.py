@@ -28,7 +28,7 @@ Singles = NDArray[np.float32]
 ENOUGH_BEYOND = 10
 MOST_NUMBERS = 2**22  # random numbers at a time
 SAME = 1e-4  # statistics that differ by less, relative to their size, are taken for equal
-DIGITS = 6
+DIGITS = 6  # after the point, of what draws are made of
 MOST_KEPT = 1 << 22  # numbers that are kept for the next round
 NOTHING, TINY = 1e-8, 1e-12  # what is added to a matrix that may be singular, relative and at all
 
@@ -194,9 +194,8 @@ class Draws:
     ) -> None:
         first, n_users = inputs.runtime.first, inputs.answers.n_users
         self.inputs, self.said = inputs, said
-        self.yardsticks = list(
-            {id(y): y for y in (yardstick, yardstick.of_the_attentive(in_all=True))}.values()
-        )
+        attentive = yardstick.of_the_attentive(in_all=True)
+        self.yardsticks = [yardstick] if attentive is yardstick else [yardstick, attentive]
         self.statistics = statistics
         self.is_settled = np.zeros((2, n_users), dtype=np.bool_)  # who is not to be drawn for
         # For the next round, as far as there is room.

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from isplitlbi.abnormal.directions import NUMBERS_AT_ONCE, SLOPE, Block, Said, for_each
+from isplitlbi.abnormal.directions import NUMBERS_AT_ONCE, SIDE, SLOPE, Block, Said, for_each
 from isplitlbi.abnormal.expectation import Inputs
 from isplitlbi.abnormal.ordinary import Yardstick, diagonals
 from isplitlbi.abnormal.surprise import Rest
@@ -20,7 +20,6 @@ from isplitlbi.typing import Floats, Mask, Places
 
 __all__ = ["Found", "Way", "explain_by", "explain_by_one_item"]
 
-SIDE = 1  # the column after that of the slope, where sides mean something
 N_STEPS = 12
 ENOUGH = 0.05  # gain in nats below which a step is the last one
 LEAST_SCALE = 0.25  # variance of consensus scores that tastes are relative to

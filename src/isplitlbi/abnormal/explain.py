@@ -41,6 +41,7 @@ from isplitlbi.abnormal.kinds import (
 from isplitlbi.abnormal.ordinary import Yardstick
 from isplitlbi.abnormal.rings import find_rings
 from isplitlbi.abnormal.sequence import explain_by_order, typical_duration
+from isplitlbi.model.terms import Side
 from isplitlbi.typing import Floats, Mask, Places
 
 __all__ = ["Explained", "Texts", "explain", "in_numbers"]
@@ -87,7 +88,26 @@ def explain(
     yardstick = yardstick.of_the_attentive(in_all=False)
     asked = is_different | is_unreliable
     evidences = _Evidences.of(inputs, yardstick, asked, is_different)
-    likely = evidences.of_kinds(answers)
+    kinds, is_listed = _named(evidences.of_kinds(answers), is_different, is_unreliable)
+    together = _name_rings(inputs, yardstick, evidences, kinds, suspects & ~is_listed)
+    _name_hasty(inputs, kinds)
+    lists = [
+        (UNRELIABLE if is_listed[user] else DIFFERENT) if kind else ""
+        for user, kind in enumerate(kinds)
+    ]
+    sentences = [
+        KINDS[kind].sentence(_figures(inputs, expected, user, evidences, together[user]))
+        if kind
+        else ""
+        for user, kind in enumerate(kinds)
+    ]
+    by_items = np.where(is_listed, -np.inf, evidences.best_by_items)
+    common = answers.log_likelihood(expected.log_probability)
+    return Explained(lists, kinds, sentences, np.maximum(common, by_items))
+
+
+def _named(likely: Floats, is_different: Mask, is_unreliable: Mask) -> tuple[list[str], Mask]:
+    """Name the kinds of users, from how likely each is, and say who is on the unreliable list."""
     names = list(KINDS)
     unreliable = np.array([KINDS[name].list == UNRELIABLE for name in names])
     share = likely[:-1]  # the last is that of an ordinary user
@@ -96,32 +116,15 @@ def explain(
     is_listed = (sum_of >= SURE_OF_LIST * (1.0 - blunter)) & (sum_of > blunter) & is_unreliable
     harmless = likely[-1] + sum(share[names.index(name)] for name in HARMLESS_KINDS)
     is_odd = is_unreliable & (harmless <= 1.0 - SURE_OF_LIST)  # whatever it is
+    # Who is listed is of a kind of that list, and who is not of none of it.
+    share = np.where(is_listed & ~unreliable[:, None], 0.0, share)
+    share = share / np.where(is_listed, np.maximum(sum_of, LEAST), 1.0)
     best = share.argmax(axis=0)
-    kinds = [""] * answers.n_users
+    sure = (share.max(axis=0) >= SURE_OF_KIND) & (is_listed | ~unreliable[best])
+    kinds = [""] * share.shape[1]
     for user in np.flatnonzero(is_different | is_listed | is_odd).tolist():
-        mine = share[:, user]
-        if is_listed[user]:  # a kind of its list, as sure as its list
-            mine = np.where(unreliable, mine, 0.0)
-            mine = mine / mine.sum()
-            best[user] = mine.argmax()
-        kinds[user] = names[best[user]] if mine[best[user]] >= SURE_OF_KIND else UNCLEAR
-        if KINDS[kinds[user]].list == UNRELIABLE and not is_listed[user]:
-            kinds[user] = UNCLEAR
-    together = _name_rings(inputs, yardstick, evidences, kinds, suspects & ~is_listed)
-    _name_hasty(inputs, kinds)
-    lists = [
-        (UNRELIABLE if is_listed[user] else DIFFERENT) if kind else ""
-        for user, kind in enumerate(kinds)
-    ]
-    sentences = [
-        KINDS[kind].sentence(_figures(inputs, expected, user, evidences.item[user], together[user]))
-        if kind
-        else ""
-        for user, kind in enumerate(kinds)
-    ]
-    by_items = np.where(is_listed, -np.inf, evidences.best_by_items)
-    common = answers.log_likelihood(expected.log_probability)
-    return Explained(lists, kinds, sentences, np.maximum(common, by_items))
+        kinds[user] = names[best[user]] if sure[user] else UNCLEAR
+    return kinds, is_listed
 
 
 class _Evidences(NamedTuple):
@@ -183,9 +186,9 @@ class _Evidences(NamedTuple):
                 outcome = Outcome(
                     nothing if mine is None else mine.slope,
                     nothing if mine is None else mine.level,
-                    self.ties, to_one_side, self.raised,
+                    self.ties, to_one_side,
                 )  # fmt: skip
-                covered = kind.covers(explanation, outcome)
+                covered = kind.claims(explanation, outcome)
                 value = np.where(covered, self.values[explanation], -np.inf)
                 row[:] = np.logaddexp(row, value + np.log(kind.prior / len(known)))
         # An ordinary user does not give one answer to whatever is shown.
@@ -242,13 +245,13 @@ def in_numbers(inputs: Inputs, yardstick: Yardstick, asked: Mask) -> tuple[Float
     """Return slope, side and threshold of everybody; those of the consensus where not asked."""
     found = explain_by(inputs, yardstick, [IN_NUMBERS], asked)[IN_NUMBERS]
     consensus = inputs.consensus
-    side = consensus.trait("side") if "side" in consensus.vector.traits else 0.0
+    side = consensus.trait(Side.name) if Side.name in consensus.vector.traits else 0.0
     slope = np.where(asked, found.slope, 1.0)
     return slope, side + found.side, consensus.threshold * np.exp(found.level)
 
 
 def _figures(
-    inputs: Inputs, expected: Expectation, user: int, item: int, n_together: int
+    inputs: Inputs, expected: Expectation, user: int, evidences: _Evidences, n_together: int
 ) -> Figures:
     """Return what a sentence about a user may tell."""
     answers = inputs.answers
@@ -263,7 +266,7 @@ def _figures(
         return float(lower) / decided if decided else 0.0
 
     total = int(n_votes.sum())
-    items = inputs.votes.items
+    items, item = inputs.votes.items, int(evidences.item[user])
     return Figures(
         total,
         left=float(counts[:, 0].sum()) / max(int(counts[:, [0, 2]].sum()), 1),
@@ -271,6 +274,7 @@ def _figures(
         expected_ties=float(foreseen[:, 1].sum()) / total,
         against=against(counts),
         expected_against=against(foreseen),
-        item=str(items[item]) if item < len(items) else "",
+        item=str(items[item]),
+        is_raised=bool(evidences.raised[user] > 0.0),
         n_together=int(n_together),
     )

@@ -17,6 +17,8 @@ from enum import Enum, auto
 from math import log
 from typing import ClassVar, NamedTuple
 
+import numpy as np
+
 from isplitlbi.abnormal.evidence import Way
 from isplitlbi.typing import Floats, Mask
 
@@ -91,7 +93,6 @@ class Outcome(NamedTuple):
     level: Floats  # of the logarithm of the threshold, beside the consensus
     ties: Floats  # share of votes
     to_one_side: Floats  # share of decided votes to the side that the user chooses more often
-    raised: Floats  # by how much one item is put higher
 
 
 class Figures(NamedTuple):
@@ -104,6 +105,7 @@ class Figures(NamedTuple):
     against: float  # share of decided votes for the item that the consensus ranks lower
     expected_against: float
     item: str  # the one that an explanation by one item is about
+    is_raised: bool  # whether the user puts it higher than others do, or lower
     n_together: int  # users of the ring
 
     @property
@@ -145,6 +147,9 @@ class Kind(ABC):
         How much likelier than others it is beforehand.
     quality : float or None
         The quality of every user of this kind, where it does not follow from the votes.
+    is_of_ties_alone : bool
+        Whether it is the kind of users who declare hardly anything but ties: nearly everything can
+        explain these, and only one kind is meant.
     """
 
     name: ClassVar[str]
@@ -153,10 +158,16 @@ class Kind(ABC):
     explanations: ClassVar[tuple[Explanation, ...]] = ()
     prior: ClassVar[float] = 1.0
     quality: ClassVar[float | None] = None
+    is_of_ties_alone: ClassVar[bool] = False
+
+    def claims(self, explanation: Explanation, found: Outcome) -> Mask:
+        """Say of which users it is the kind, if this explanation is right."""
+        is_meant = (found.ties >= ONE_ANSWER) == self.is_of_ties_alone
+        return np.asarray(is_meant & self.covers(explanation, found))
 
     def covers(self, explanation: Explanation, found: Outcome) -> Mask:
-        """Say of which users it is the kind, if this explanation is right."""
-        return found.ties < ONE_ANSWER  # ties alone can be explained by nearly everything
+        """Say of which of these users it is the kind."""
+        return np.ones(len(found.ties), dtype=np.bool_)
 
     @abstractmethod
     def sentence(self, figures: Figures) -> str:
@@ -171,7 +182,7 @@ class Reversed(Kind):
 
     def covers(self, explanation: Explanation, found: Outcome) -> Mask:
         """Tell by a slope that is clearly negative."""
-        return (found.slope < MOST_OF_REVERSED) & (found.ties < ONE_ANSWER)
+        return found.slope < MOST_OF_REVERSED
 
     def sentence(self, figures: Figures) -> str:
         """Say how many votes are the wrong way round."""
@@ -186,8 +197,7 @@ class Careless(Kind):
 
     def covers(self, explanation: Explanation, found: Outcome) -> Mask:
         """Tell by answers of every sort."""
-        is_covered = found.ties < ONE_ANSWER
-        return is_covered if explanation is FLAT else is_covered & (found.to_one_side < LOPSIDED)
+        return (found.to_one_side < LOPSIDED) | (explanation == FLAT)
 
     def sentence(self, figures: Figures) -> str:
         """Say how little the votes have to do with the consensus."""
@@ -203,7 +213,7 @@ class PositionBiased(Kind):
     def covers(self, explanation: Explanation, found: Outcome) -> Mask:
         """Tell by votes that go mostly to one side; if items count beside it, by nearly all."""
         share = ONE_ANSWER if explanation is LEANING else LOPSIDED
-        return (found.to_one_side >= share) & (found.ties < ONE_ANSWER)
+        return found.to_one_side >= share
 
     def sentence(self, figures: Figures) -> str:
         """Say which side, and how often."""
@@ -215,10 +225,7 @@ class AlwaysTie(Kind):
 
     name, colour, list = "always-tie", "#542788", UNRELIABLE
     explanations = (OTHER_THRESHOLD, Beyond.ANSWERS)
-
-    def covers(self, explanation: Explanation, found: Outcome) -> Mask:
-        """Tell by nearly all votes."""
-        return found.ties >= ONE_ANSWER
+    is_of_ties_alone = True
 
     def sentence(self, figures: Figures) -> str:
         """Say how many ties there are, and should be."""
@@ -234,7 +241,7 @@ class Pattern(Kind):
 
     def covers(self, explanation: Explanation, found: Outcome) -> Mask:
         """Tell by more than one answer: always the same is a pattern, too."""
-        return (found.to_one_side < LOPSIDED) & (found.ties < ONE_ANSWER)
+        return found.to_one_side < LOPSIDED
 
     def sentence(self, figures: Figures) -> str:
         """Say that answers follow each other."""
@@ -271,7 +278,7 @@ class Leaning(Kind):
 
     def covers(self, explanation: Explanation, found: Outcome) -> Mask:
         """Tell by votes that do not all go to one side."""
-        return (found.to_one_side < ONE_ANSWER) & (found.ties < ONE_ANSWER)
+        return found.to_one_side < ONE_ANSWER
 
     def sentence(self, figures: Figures) -> str:
         """Say which side, and how often."""
@@ -295,7 +302,7 @@ class TieHappy(_OtherThreshold):
 
     def covers(self, explanation: Explanation, found: Outcome) -> Mask:
         """Tell by a larger threshold."""
-        return (found.level > 0.0) & (found.ties < ONE_ANSWER)
+        return found.level > 0.0
 
 
 class TieShy(_OtherThreshold):
@@ -305,7 +312,7 @@ class TieShy(_OtherThreshold):
 
     def covers(self, explanation: Explanation, found: Outcome) -> Mask:
         """Tell by a smaller threshold."""
-        return (found.level <= 0.0) & (found.ties > NEVER) & (found.ties < ONE_ANSWER)
+        return (found.level <= 0.0) & (found.ties > NEVER)
 
 
 class NeverTie(_OtherThreshold):
@@ -336,7 +343,7 @@ class Sharper(_OtherScale):
 
     def covers(self, explanation: Explanation, found: Outcome) -> Mask:
         """Tell by a larger slope."""
-        return (found.slope > 1.0) & (found.ties < ONE_ANSWER)
+        return found.slope > 1.0
 
 
 class Copier(_OtherScale):
@@ -355,7 +362,7 @@ class Blunter(_OtherScale):
 
     def covers(self, explanation: Explanation, found: Outcome) -> Mask:
         """Tell by a smaller slope that is still one."""
-        return (found.slope > LEAST_OF_BLUNTER) & (found.slope < 1.0) & (found.ties < ONE_ANSWER)
+        return (found.slope > LEAST_OF_BLUNTER) & (found.slope < 1.0)
 
 
 class DifferentTaste(Kind):
@@ -377,8 +384,9 @@ class Promoter(Kind):
     explanations = (Beyond.ONE_ITEM,)
 
     def sentence(self, figures: Figures) -> str:
-        """Say which item."""
-        return f"votes like others but for {figures.item}"
+        """Say which item, and where the user has it."""
+        where = "higher" if figures.is_raised else "lower"
+        return f"votes like others but for {figures.item}, which is put far {where}"
 
 
 class Ring(Kind):

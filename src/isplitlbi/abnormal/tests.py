@@ -28,7 +28,6 @@ from isplitlbi.abnormal.ordinary import Others, Yardstick
 from isplitlbi.abnormal.surprise import DEVIATION_VARIANCE, TINY
 from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.model.parameters import Consensus
-from isplitlbi.runtime.base import Runtime
 from isplitlbi.solvers.common import fit_common
 from isplitlbi.typing import Floats, Mask, Places
 
@@ -100,18 +99,7 @@ def find_flags(
         for_each(blocks, partial(draws.draw, total), runtime.n_threads, is_much=number > 0)
         for test, p_value in enumerate(draws.p_value):
             q_value[test] = benjamini_hochberg(runtime.everybody(p_value))[mine]
-        cut = (
-            fdr if total >= LEAST_BEFORE_FLAG else fdr / CLEARLY if total >= LEAST_IF_CLEAR else 0.0
-        )
-        is_settled = draws.are_enough | (q_value <= cut)
-        if total >= LEAST_IF_CLEAR:  # who cannot be listed need not be known so well
-            is_settled[1] |= is_informed
-        if total >= MANY:  # more are for those of whom no draw, or one, was further out
-            is_settled |= draws.beyond > 1
-        elif total >= LEAST_IF_CLEAR:
-            fewest = draws.beyond - HOPELESS * np.sqrt(draws.beyond)
-            is_settled |= fewest / total > _cut(draws.p_value, q_value, runtime, fdr)
-        draws.is_settled = is_settled | draws.are_enough
+        draws.is_settled = _settled(draws, q_value, total, is_informed, fdr)
         going = answers.voted & ~np.all(draws.is_settled, axis=0)
     tell(1.0)
     n_flagged, n_voted = runtime.total(float((q_value[0] <= fdr).sum()), float(answers.voted.sum()))
@@ -129,12 +117,22 @@ def find_flags(
     )  # fmt: skip
 
 
-def _cut(p_value: Floats, q_value: Floats, runtime: Runtime, fdr: float) -> Floats:
-    """Return the largest p-values that are flagged so far, or would be if alone: (2, 1)."""
-    flagged, n_users = runtime.total(
-        np.sum(q_value <= fdr, axis=1).astype(np.float64), float(np.sum(~np.isnan(p_value[0])))
+def _settled(draws: Draws, q_value: Floats, total: int, is_informed: Mask, fdr: float) -> Mask:
+    """Say, for both tests, of whom no more draws are needed after so many: (2, n_users)."""
+    if total < LEAST_IF_CLEAR:
+        return draws.are_enough
+    may_be_flagged = fdr if total >= LEAST_BEFORE_FLAG else fdr / CLEARLY
+    is_settled = draws.are_enough | (q_value <= may_be_flagged)
+    is_settled[1] |= is_informed  # who cannot be listed need not be known so well
+    if total >= MANY:  # more are for those of whom no draw, or one, was further out
+        return is_settled | (draws.beyond > 1)
+    # Nor are they needed where even the fewest that would be expected are too many to be flagged.
+    fewest = draws.beyond - HOPELESS * np.sqrt(draws.beyond)
+    flagged, n_voted = draws.inputs.runtime.total(
+        np.sum(q_value <= fdr, axis=1).astype(np.float64), float(draws.inputs.answers.voted.sum())
     )
-    return np.asarray(fdr * np.maximum(flagged, 1.0) / max(n_users, 1.0))[:, None]
+    cut = fdr * np.maximum(flagged, 1.0) / max(n_voted, 1.0)
+    return np.asarray(is_settled | (fewest / total > cut[:, None]))
 
 
 def benjamini_hochberg(p_value: Floats) -> Floats:

@@ -1,4 +1,4 @@
-"""What all users have in common, and a few numbers by which one stands apart, without a path.
+"""What all users have in common, without a path.
 
 The consensus alone, with its side, features and tie habits, is the fit before anybody leaves in
 which nobody has numbers of their own.
@@ -6,40 +6,26 @@ which nobody has numbers of their own.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import NamedTuple
+from dataclasses import replace
 
 import numpy as np
 
 from isplitlbi.data.comparisons import Comparisons
-from isplitlbi.data.layout import TASTE, THRESHOLD, Layout, Shown, Vector
-from isplitlbi.kernels import Anchor
+from isplitlbi.data.layout import Vector
 from isplitlbi.model.links import Link
-from isplitlbi.model.parameters import Consensus, Parameters
+from isplitlbi.model.parameters import Consensus
 from isplitlbi.model.terms import (
-    HELD_FAST,
-    Feature,
     Sharpness,
-    Side,
-    Taste,
     Terms,
-    Threshold,
-    Trait,
 )
 from isplitlbi.runtime.base import Runtime
-from isplitlbi.runtime.local import Local
 from isplitlbi.solvers.likelihood import (
-    ACCURACY,
-    by_itself,
     fit_before_entries,
     fit_consensus,
 )
-from isplitlbi.solvers.newton import Solver
 from isplitlbi.solvers.settings import Dynamics
-from isplitlbi.typing import Floats
 
-__all__ = ["NUMBERS", "SLOPE", "Numbers", "common_terms", "fit_common", "fit_numbers", "restated"]
+__all__ = ["common_terms", "fit_common", "restated"]
 
 COMMON_ACCURACY = 1e-6  # of the fit before anybody leaves; far below what votes tell
 
@@ -98,77 +84,3 @@ def fit_common(
     terms = replace(terms, score_variance=variance)
     fitted = fit_before_entries(votes, link, Dynamics(1.0), runtime, COMMON_ACCURACY, terms)
     return fitted.common
-
-
-# --- a few numbers per user ------------------------------------------------------------------
-
-SLOPE = "slope"
-NUMBERS = (SLOPE, Side.name, THRESHOLD)
-
-
-class Numbers(NamedTuple):
-    """Three numbers of every user that stand between the consensus and the user's votes."""
-
-    slope: Floats  # on the scores of the consensus: 1 for the consensus itself
-    side: Floats  # what is added to the margin of the left item
-    threshold: Floats  # of two items without a tie habit; 0 without ties
-
-
-@dataclass(frozen=True, eq=False)
-class _Slope(Trait):
-    """How steeply the margin of some scores counts, beyond what it counts anyway."""
-
-    scores: Floats
-    name = SLOPE
-
-    def column(self, shown: Shown) -> Floats:
-        """Return the margin of these scores."""
-        return np.asarray(self.scores[shown.first] - self.scores[shown.second])
-
-
-def fit_numbers(
-    votes: Comparisons,
-    link: Link,
-    consensus: Consensus,
-    free: Sequence[str],
-    *,
-    slope: float = 1.0,
-    variance: float = 1.0,
-    delta: float = 1e-3,
-    runtime: Runtime | None = None,
-) -> Numbers:
-    """Fit some of `NUMBERS` for every user; those that are not free stay where they are.
-
-    A prior of that variance holds them around the given slope, and the side and the threshold (or
-    its logarithm, as the consensus has it) of the consensus. With a slope of zero, votes do not
-    depend on the items, nor on anything else that the consensus knows, but for the threshold. Every
-    machine fits the users it holds.
-    """
-    common = consensus.terms
-    features = [term for term in common.traits if isinstance(term, Feature)]
-    terms = Terms(
-        (Taste(), _Slope(consensus.scores), Side(), *features, Threshold()),
-        ties=common.ties, has_habits=common.has_habits,
-    )  # fmt: skip
-    layout = Layout.of(votes, terms.traits, has_habits=terms.has_habits, keep=False)
-    vector = layout.vector
-    centre = restated(consensus, terms).values
-    if slope == 0.0:
-        centre[vector.n_items : vector.threshold] = 0.0
-        centre[vector.habits] = 0.0
-    centre[vector.place(SLOPE)] = slope - 1.0  # scores alone are a slope of 1
-    if terms.ties == "bounded":
-        centre[vector.threshold] = max(consensus.threshold, delta)
-    held = {TASTE, *vector.traits} - set(free)
-    holds = np.array([HELD_FAST if name in held else 1.0 for name in layout.terms])
-    anchor = Anchor.ridge(centre, layout.n_slots, variance, holds)
-    alone = by_itself(votes, runtime or Local(votes))
-    solver = Solver(layout, link, delta, alone, terms)
-    _, deviation, *_ = solver.solve(anchor, ACCURACY, centre.copy(), np.zeros(layout.n_slots))
-    fitted = Parameters(vector, layout.slots, centre, deviation, terms)
-    # What is held fast moves by hardly anything; it is to move by nothing.
-    numbers = [
-        fitted.all_of(name) if name in free else np.full(votes.n_users, fitted.common.trait(name))
-        for name in NUMBERS
-    ]
-    return Numbers(numbers[0] + 1.0, *numbers[1:])
