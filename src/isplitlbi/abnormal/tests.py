@@ -19,7 +19,7 @@ from functools import partial
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import chndtrinc, ndtri
+from scipy.special import chndtrinc, ndtri, pdtrc
 
 from isplitlbi.abnormal.directions import Block, Directions, Said, for_each
 from isplitlbi.abnormal.draws import Draws
@@ -36,9 +36,9 @@ __all__ = ["LEAST_USERS", "Flags", "benjamini_hochberg", "find_flags"]
 # A flag needs many draws, since every look is another chance; fewer where there is less doubt. The
 # last rounds are for the few who need them: with many users, a p-value must be small to be told
 # from chance.
-ROUNDS = (40, 200, 1_000, 3_000, 10_000, 50_000, 400_000)
-MANY, HOPELESS = 3_000, 2.0  # the second in standard deviations
-LEAST_BEFORE_FLAG, LEAST_IF_CLEAR, CLEARLY = 1_000, 200, 3.0
+ROUNDS = (30, 100, 300, 1_000, 3_000, 10_000, 50_000, 400_000)
+LEAST_BEFORE_FLAG, LEAST_IF_CLEAR, CLEARLY, MANY = 1_000, 300, 3.0, 3_000
+HOPELESS = 0.01  # the chance of as many draws further out, if a user is to be flagged
 
 # The consensus is that of the users of whom it is not more likely that they stand out than not,
 # where one in ten does.
@@ -119,20 +119,26 @@ def find_flags(
 
 def _settled(draws: Draws, q_value: Floats, total: int, is_informed: Mask, fdr: float) -> Mask:
     """Say, for both tests, of whom no more draws are needed after so many: (2, n_users)."""
-    if total < LEAST_IF_CLEAR:
-        return draws.are_enough
-    may_be_flagged = fdr if total >= LEAST_BEFORE_FLAG else fdr / CLEARLY
-    is_settled = draws.are_enough | (q_value <= may_be_flagged)
-    is_settled[1] |= is_informed  # who cannot be listed need not be known so well
-    if total >= MANY:  # more are for those of whom no draw, or one, was further out
-        return is_settled | (draws.beyond > 1)
-    # Nor are they needed where even the fewest that would be expected are too many to be flagged.
-    fewest = draws.beyond - HOPELESS * np.sqrt(draws.beyond)
-    flagged, n_voted = draws.inputs.runtime.total(
-        np.sum(q_value <= fdr, axis=1).astype(np.float64), float(draws.inputs.answers.voted.sum())
+    answers, runtime = draws.inputs.answers, draws.inputs.runtime
+    # As many may be flagged in the end as are so far, or as nothing speaks against.
+    may_be = np.maximum(
+        *runtime.total(*(
+            np.sum(each, axis=1).astype(np.float64)
+            for each in (q_value <= fdr, (draws.beyond == 0) & answers.voted)
+        ))
+    )  # fmt: skip
+    (n_voted,) = runtime.total(float(answers.voted.sum()))
+    cut = (fdr * np.maximum(may_be, 1.0) / max(n_voted, 1.0))[:, None]
+    is_hopeless = (cut * (ROUNDS[-1] + 1) < 1.0) | (
+        pdtrc(draws.beyond - 1.0, np.minimum(cut, 1.0) * total) < HOPELESS
     )
-    cut = fdr * np.maximum(flagged, 1.0) / max(n_voted, 1.0)
-    return np.asarray(is_settled | (fewest / total > cut[:, None]))
+    is_settled = draws.are_enough | (is_hopeless & (total >= LEAST_IF_CLEAR))
+    if total >= LEAST_IF_CLEAR:
+        is_settled |= q_value <= (fdr if total >= LEAST_BEFORE_FLAG else fdr / CLEARLY)
+        is_settled[1] |= is_informed  # who cannot be listed need not be known so well
+    if total >= MANY:  # more are for those of whom no draw, or one, was further out
+        is_settled |= draws.beyond > 1
+    return np.asarray(is_settled)
 
 
 def benjamini_hochberg(p_value: Floats) -> Floats:
