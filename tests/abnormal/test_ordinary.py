@@ -235,3 +235,32 @@ def test_what_is_kept_changes_nothing(monkeypatch):
     _, found_again = yardstick_of(votes)
     assert_array_equal(kept.variances, found_again.variances)
     assert_array_equal(kept.expected.margin, found_again.expected.margin)
+
+
+def test_own_ties_make_no_habits_of_the_items_that_a_user_is_tested_on():
+    rng = np.random.default_rng(10)
+    voters = {f"user-{number}": vote(rng, 12) for number in range(8)}
+    left, right, _ = voters["user-0"]
+    voters["user-0"] = left, right, np.zeros(12, dtype=int)  # ties, whatever is shown
+    votes = gather(voters)
+    inputs = inputs_of(votes)
+    inside = np.ones(votes.n_users, dtype=np.bool_)
+    whole = inputs.expectation()
+    said = Said.of(LINK, whole.margin, whole.level, inputs.answers.weighted, True)
+    directions = Directions.of(inputs.answers, votes)
+    moved = ordinary._without_own_ties(inputs, directions, said, inside)
+    others = replace(
+        inputs,
+        consensus=fit_common(
+            votes.subset(votes.user != 0), LINK, inputs.consensus.terms, variance=25.0
+        ),
+    )
+    mine = inputs.answers.of_user(0)
+    assert np.all(moved[mine] < 0.0)
+    habits, theirs = (
+        np.log(inputs.answers.habit(each.consensus))[mine] for each in (inputs, others)
+    )
+    # One correction of each habit comes near to what a fit without the user gives.
+    assert np.corrcoef(moved[mine], theirs - habits)[0, 1] > 0.8
+    nobody = np.zeros(votes.n_users, dtype=np.bool_)
+    assert_array_equal(ordinary._without_own_ties(inputs, directions, said, nobody), 0.0)

@@ -5,7 +5,15 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy.stats import chi2, multivariate_normal, norm
 
-from isplitlbi.abnormal.surprise import DEVIATION_VARIANCE, Rest, Surprise, surprise_of
+from isplitlbi.abnormal.surprise import (
+    DEVIATION_VARIANCE,
+    SLOPES,
+    Reading,
+    Rest,
+    Surprise,
+    read_off,
+    surprise_of,
+)
 
 N_TRAITS, WIDTH = 2, 6
 
@@ -101,3 +109,51 @@ def test_what_nothing_is_known_of_surprises_nobody():
     pull = np.zeros((1, 4))
     assert found.statistic(pull) == 0.0
     assert found.evidence(pull) == pytest.approx(0.0)
+
+
+# --- what the number of a slope means -------------------------------------------------------
+
+
+def saturating(steepness=1.0):
+    """Return what is agreed by slope for two users: less and less, or in proportion."""
+    away = SLOPES - 1.0
+    return np.stack([np.log1p(steepness * away) / steepness, away])
+
+
+def test_where_agreement_grows_with_the_slope_numbers_mean_what_they_are():
+    reading = Reading.of(saturating(), np.array([3.0, 3.0]), 0.05)
+    numbers = np.array([0.5, 0.5])
+    for number in (-4.0, -1.0, 0.0, 0.3, 2.0, 40.0):
+        assert reading.read(number * numbers)[1] == pytest.approx(0.5 * number, abs=0.02)
+    assert_allclose(Reading.as_they_are(3).read(np.array([-7.0, 0.0, 9.0])), [-7.0, 0.0, 9.0])
+
+
+@pytest.mark.parametrize(
+    ("known", "variance"), [(0.8, 1e-5), (0.8, 0.05), (0.8, 0.5), (19.0, 1e-5), (19.0, 0.05)]
+)
+def test_the_meaning_of_a_slope_is_the_root_of_a_gain_in_likelihood(known, variance):
+    agreed = saturating()[:1]
+    reading = Reading.of(agreed, np.array([known]), variance)
+    information = 1.0 / (1.0 / known - variance)
+    slopes = np.linspace(SLOPES[0], SLOPES[-1], 40_001)
+    expected = np.interp(slopes, SLOPES, agreed[0])
+    area = np.concatenate(
+        [[0.0], np.cumsum(0.5 * (expected[1:] + expected[:-1]) * np.diff(slopes))]
+    )
+    prior = 0.5 * (slopes - 1.0) ** 2 / variance
+    for number, root in zip(reading.number[0], reading.root[0], strict=True):
+        gained = information * (number / np.sqrt(known) * (slopes - 1.0) - area)
+        gain = 2.0 * (gained.max() - (gained - prior).max())
+        assert root == pytest.approx(np.sqrt(gain), rel=0.01, abs=0.01)
+
+
+def test_a_larger_number_never_means_less():
+    reading = Reading.of(saturating(3.0), np.array([5.0, 5.0]), 0.1)
+    numbers = np.linspace(-30.0, 30.0, 500)
+    for user in range(2):
+        read = read_off(numbers, reading.number[user], reading.root[user])
+        assert np.all(np.diff(read) > 0.0)
+        assert_allclose(read[numbers < 0.0], numbers[numbers < 0.0])
+    # Who agrees as far as a much sharper user would is more of a surprise than it seems.
+    sharp = reading.number[0][-3]
+    assert reading.read(np.array([sharp, sharp]))[0] > 1.5 * sharp

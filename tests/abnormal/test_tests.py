@@ -244,6 +244,30 @@ def test_abnormal_users_do_not_pull_the_consensus(reversing):
     assert below(kept)[~truth.abnormal].sum() <= 3
 
 
+def test_users_who_turn_everything_round_are_found_though_they_are_nearly_half():
+    rng = np.random.default_rng(8)
+    voters = {f"with-{number:02d}": vote(rng, 40) for number in range(44)}
+    voters |= {f"against-{number:02d}": vote(rng, 40, -SCORES) for number in range(36)}
+    votes = gather(voters)
+    found = find_flags(inputs(votes, consensus_in(votes)))
+    against = np.array([user.startswith("against") for user in votes.users])
+    assert np.mean(found.q_unreliable[against] <= 0.05) > 0.95
+    assert np.mean(found.q_unreliable[~against] <= 0.05) < 0.05
+    assert_array_equal(np.argsort(found.consensus.scores), np.argsort(SCORES))
+
+
+@pytest.mark.parametrize("slope", [3.0, 100.0])
+def test_users_who_are_far_surer_than_others_are_found(slope):
+    rng = np.random.default_rng(9)
+    voters = {f"user-{number:02d}": vote(rng, 150) for number in range(60)}
+    voters |= {f"surer-{number}": vote(rng, 400, slope * SCORES) for number in range(4)}
+    votes = gather(voters)
+    found = find_flags(inputs(votes, consensus_in(votes)))
+    surer = np.array([user.startswith("surer") for user in votes.users])
+    assert np.all(found.q_value[surer] <= 0.05)
+    assert np.sum(found.q_value[~surer] <= 0.05) <= 2
+
+
 def test_what_a_test_takes_is_not_kept_for_every_user(monkeypatch):
     monkeypatch.setattr(user_tests, "ROUNDS", (100, 200))
     for module in (ordinary, draws):

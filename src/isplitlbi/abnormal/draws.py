@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
-from isplitlbi.abnormal.directions import Block, Said
+from isplitlbi.abnormal.directions import SLOPE, Block, Said
 from isplitlbi.abnormal.expectation import LEAST, Answers, Inputs, of_answers
 from isplitlbi.abnormal.ordinary import Yardstick
-from isplitlbi.abnormal.surprise import surprise_of
+from isplitlbi.abnormal.surprise import read_off, surprise_of
 from isplitlbi.model.links import Link, Logistic
 from isplitlbi.typing import Floats, Mask, Places
 
@@ -55,6 +55,7 @@ class Revote(NamedTuple):
     # Mean of the statistic of taste, as how many squares it varies, how surely the threshold is
     # known.
     moments: tuple[float, ...]
+    slope: tuple[Floats, Floats]  # what its numbers mean, as a table
     link: Link
     has_ties: bool
     has_sides: bool
@@ -69,7 +70,7 @@ class Revote(NamedTuple):
         By the first yardstick the statistic is told; by each of them users are drawn.
         """
         answers, expected = inputs.answers, yardsticks[0].expected
-        found = yardsticks[0].surprise(block, said, answers)
+        found = yardsticks[0].surprise(block, said, inputs)
         error = yardsticks[0].others.error(block)
         ordinary = [yardstick.around(block, error) for yardstick in yardsticks]
         roots, sources = found.roots(), [_root(each) for each in ordinary]
@@ -93,6 +94,7 @@ class Revote(NamedTuple):
                 float(each[place])
                 for each in (found.mean, found.freedom, np.sqrt(found.known[:, -1]))
             )
+            slope = (found.slope.number[place], found.slope.root[place])
             noisy = _noises(answers, mine)
             yield [
                 cls(
@@ -100,7 +102,7 @@ class Revote(NamedTuple):
                     _rounded(expected.level[mine]),
                     _rounded(direction @ source[place, :width, :width]),
                     _rounded(source[place, block.threshold, :width]), adds, block.n_traits, moments,
-                    inputs.link, expected.has_ties, answers.has_sides, noisy,
+                    slope, inputs.link, expected.has_ties, answers.has_sides, noisy,
                 )
                 for source in sources
             ]  # fmt: skip
@@ -132,6 +134,7 @@ class Revote(NamedTuple):
             counts = rng.multinomial(self.n_votes[question], chance / chance.sum(1)[:, None])
             added += self.adds[question].T @ counts.T.astype(np.float32)
         traits, slopes = added[: self.n_traits].T, added[self.n_traits : -4]
+        traits[:, SLOPE] = read_off(traits[:, SLOPE], *self.slope)
         taste = np.einsum("ij,ij->j", slopes, slopes)
         distance = surprise_of(traits, taste, *self.moments)
         answers = of_answers(

@@ -216,7 +216,7 @@ class Expectation(NamedTuple):
         *,
         by_scores: Floats | float = 0.0,
         beside: Floats | float = 0.0,
-        by_level: float = 0.0,
+        by_level: Floats | float = 0.0,
     ) -> Self:
         """Find out how a consensus would answer, with something added to what it has."""
         apart = np.asarray(answers.apart(consensus) + by_scores)

@@ -14,8 +14,9 @@ from typing import NamedTuple
 import numpy as np
 
 from isplitlbi.abnormal.directions import SLOPE, Block, Directions, Said, for_each
-from isplitlbi.abnormal.expectation import Answers, Expectation, Inputs, without_items
-from isplitlbi.abnormal.surprise import Rest, Surprise
+from isplitlbi.abnormal.expectation import Expectation, Inputs, without_items
+from isplitlbi.abnormal.surprise import SLOPES, Rest, Surprise
+from isplitlbi.model.answering import log_probabilities
 from isplitlbi.typing import Floats, Mask, Places
 
 __all__ = ["Others", "Yardstick", "diagonals"]
@@ -142,11 +143,15 @@ class Yardstick:
             there = (block.slot >= 0) & inside[block.users][:, None]
             moved[block.slot[there]] = step[there]
 
+        by_habits: Floats | float = 0.0
         if not is_first:
             for_each(directions.blocks(answers.voted, whole.apart), leave_out, n_threads)
+            by_habits = _without_own_ties(inputs, directions, said, inside)
         first = directions.first[answers.user] - directions.n_traits
         shift = moved[first + directions.left] - moved[first + directions.right]
-        expected = Expectation.of(answers, inputs.consensus, inputs.link, by_scores=shift)
+        expected = Expectation.of(
+            answers, inputs.consensus, inputs.link, by_scores=shift, by_level=by_habits
+        )
         n_rounds = N_ROUNDS if is_first else N_ROUNDS_AGAIN
         if variances is None:
             variances = np.full(directions.n_traits + 1, FIRST_VARIANCE)
@@ -159,7 +164,7 @@ class Yardstick:
         expected = Expectation.of(
             answers, inputs.consensus, inputs.link, by_scores=shift + means[SLOPE] * expected.apart,
             beside=sum((mean * column for mean, column in of_others), start=0.0),
-            by_level=means[directions.threshold],
+            by_level=by_habits + means[directions.threshold],
         )  # fmt: skip
         return replace(found, expected=expected, kept={})
 
@@ -216,22 +221,67 @@ class Yardstick:
         component = np.minimum(np.arange(block.width), block.n_traits)
         return diagonals(self.variances[component] * there) + error
 
-    def surprise(self, block: Block, said: Said, answers: Answers) -> Surprise:
+    def surprise(self, block: Block, said: Said, inputs: Inputs) -> Surprise:
         """Return what is more than ordinary of these users; found once, as far as there is room."""
         key = block.users.tobytes()
         if key in self.kept:
             return self.kept[key]
         bend, ordinary = block.bend(said.mm, said.mt, said.tt), self.ordinary(block)
-        spread = block.spread(said, answers)
+        spread = block.spread(said, inputs.answers)
         varies = None if spread is None else spread + bend @ ordinary @ bend
-        found = Surprise.of(Rest.of(ordinary, bend), block.n_traits, varies)
+        agreed = self._agreed(block, inputs)
+        agreed /= np.maximum(bend[:, SLOPE, SLOPE], LEAST_KNOWN)[:, None]
+        found = Surprise.of(
+            Rest.of(ordinary, bend), block.n_traits, varies, agreed, float(self.variances[SLOPE])
+        )
         if bend.size + sum(each.rows.size for each in self.kept.values()) <= MOST_KEPT:
             self.kept[key] = found
         return found
 
+    def _agreed(self, block: Block, inputs: Inputs) -> Floats:
+        """Return how far votes would go with the consensus, by slope: (n_users, n_slopes)."""
+        expected, answers, question = self.expected, inputs.answers, block.question
+        apart = expected.apart[question]
+        margin = expected.margin[question] + np.multiply.outer(SLOPES - 1.0, apart)
+        threshold = np.exp(expected.level[question])
+        chance = np.exp(
+            log_probabilities(inputs.link, margin, threshold, has_ties=expected.has_ties)
+        )
+        amount = apart * (answers.n_votes * answers.weight)[question]
+        moved = amount * np.einsum("sqo,qo->sq", chance, expected.by_margin[question])
+        agreed = [np.bincount(block.row, each, len(block.users)) for each in moved]
+        return np.stack(agreed, axis=1).astype(np.float64)
+
     def blocks(self, users: Mask | Places, most: int | None = None) -> list[Block]:
         """Return users in blocks, of so many at most."""
         return list(self.directions.blocks(users, self.expected.apart, most))
+
+
+def _without_own_ties(
+    inputs: Inputs, directions: Directions, said: Said, inside: Mask
+) -> Floats | float:
+    """Return by how much the levels of questions change once own votes make no habits of items.
+
+    Each habit is corrected by itself: pairs of items that are compared at random give the same as
+    all habits together.
+    """
+    answers, consensus = inputs.answers, inputs.consensus
+    if not consensus.vector.has_habits:
+        return 0.0
+    first = directions.first[answers.user] - directions.n_traits
+    left, right = first + directions.left, first + directions.right
+    n_slots, n_items = len(directions.item), inputs.votes.n_items
+    pull, own = (
+        np.bincount(left, each, n_slots) + np.bincount(right, each, n_slots)
+        for each in (said.by_level, said.tt)
+    )
+    counts = np.zeros(n_slots)
+    counts[left] = counts[right] = inside[answers.user]
+    item = np.minimum(directions.item, n_items)  # slots of traits are of no item
+    (total,) = inputs.runtime.total(np.bincount(item, own * counts, n_items + 1))
+    known = total[item] - own + 1.0 / consensus.terms.habit_variance
+    step = -counts * pull / np.maximum(known, LEAST_KNOWN)
+    return np.asarray(step[left] + step[right])
 
 
 def diagonals(values: Floats) -> Floats:

@@ -9,13 +9,24 @@ from scipy.special import log_ndtr
 
 from isplitlbi.typing import Floats
 
-__all__ = ["DEVIATION_VARIANCE", "TINY", "Rest", "Surprise", "surprise_of"]
+__all__ = [
+    "DEVIATION_VARIANCE",
+    "SLOPES",
+    "TINY",
+    "Reading",
+    "Rest",
+    "Surprise",
+    "read_off",
+    "surprise_of",
+]
 
 # By how much more than ordinary a user deviates who stands out: a variance in logits; of the slope,
 # relative to it.
 DEVIATION_VARIANCE = 1.0
 TINY = 1e-12
 FEWEST_TIES = 0.02  # as a share of those expected
+# At which slopes it is known how far votes go with the consensus; the first is that of all.
+SLOPES = np.array([1.0, 1.35, 1.7, 2.2, 3.0, 5.0, 10.0])
 
 
 class Rest(NamedTuple):
@@ -41,6 +52,66 @@ class Rest(NamedTuple):
         return np.asarray(np.linalg.slogdet(self.both)[1])
 
 
+class Reading(NamedTuple):
+    """What the numbers of the slope mean: those of a table, user by user, and normal ones for them.
+
+    Who always votes with the consensus cannot do so more often, however sharp: the number of a
+    slope of 3 is not much larger than that of 2. What it is worth is the root of the gain in
+    likelihood, from the slope that an ordinary user may have to the one that fits best. Who votes
+    with the consensus less than others has numbers that are large enough as they are.
+    """
+
+    number: Floats  # (n, n_slopes)
+    root: Floats  # (n, n_slopes)
+
+    @classmethod
+    def of(cls, agreed: Floats, known: Floats, variance: float) -> Reading:
+        """Make the table.
+
+        ``agreed``, (n, n_slopes), is what is expected of a user of every slope, in units in which
+        it grows like the slope itself around an ordinary one; ``known`` is how surely a slope is
+        known beside what is ordinary, ``variance`` what is ordinary.
+        """
+        away, variance = SLOPES - 1.0, max(variance, TINY)
+        known = np.maximum(known, TINY)[:, None]
+        information = 1.0 / np.maximum(1.0 / known - variance, 1e-6 / known)
+        means = 0.5 * (agreed[:, 1:] + agreed[:, :-1]) * np.diff(away)
+        area = np.pad(np.cumsum(means, axis=1), ((0, 0), (1, 0)))
+        free = agreed * away - area
+        # The best slope of an ordinary user lies where votes and prior pull alike: between two of
+        # the table, where what is agreed is a straight line.
+        held = agreed + away / (variance * information)
+        after = np.sum(agreed[:, :, None] > held[:, None, :], axis=2).clip(1, len(SLOPES) - 1)
+        start, end = (np.take_along_axis(held, each, axis=1) for each in (after - 1, after))
+        part = np.clip((agreed - start) / np.maximum(end - start, TINY), 0.0, 1.0)
+        step = part * np.diff(away)[after - 1]
+        best = away[after - 1] + step
+        low, high = (np.take_along_axis(agreed, each, axis=1) for each in (after - 1, after))
+        below = np.take_along_axis(area, after - 1, axis=1) + step * (
+            low + 0.5 * part * (high - low)
+        )
+        bound = agreed * best - below - 0.5 * best**2 / (variance * information)
+        gain = np.maximum(2.0 * information * (free - bound), 0.0)
+        return cls(agreed * np.sqrt(known), np.sqrt(gain))
+
+    @classmethod
+    def as_they_are(cls, n_users: int) -> Reading:
+        """Take numbers for what they are."""
+        return cls(*np.tile([-1.0, 1.0], (2, n_users, 1)))
+
+    def read(self, numbers: Floats) -> Floats:
+        """Return what a number of every user means."""
+        return np.array([
+            read_off(each, *mine) for each, *mine in zip(numbers, *self, strict=True)
+        ])  # fmt: skip
+
+
+def read_off(numbers: Floats, known: Floats, roots: Floats) -> Floats:
+    """Look numbers of one user up in a table; beyond its ends they go on as they are."""
+    beyond = np.maximum(numbers - known[-1], 0.0) + np.minimum(numbers - known[0], 0.0)
+    return np.asarray(np.interp(numbers, known, roots) + beyond)
+
+
 class Surprise(NamedTuple):
     """Whether deviations larger than ordinary would explain votes better, user by user.
 
@@ -54,12 +125,17 @@ class Surprise(NamedTuple):
     cost: Floats  # (n,) what a larger variance of taste costs, in nats
     mean: Floats  # (n,) of the statistic of taste, if a user is ordinary
     freedom: Floats  # (n,) and as how many squares it varies
+    slope: Reading  # what the numbers of the first trait mean
 
     @classmethod
-    def of(cls, rest: Rest, n_traits: int, varies: Floats | None = None) -> Surprise:
+    def of(
+        cls, rest: Rest, n_traits: int, varies: Floats | None = None,
+        agreed: Floats | None = None, variance: float = 0.0,
+    ) -> Surprise:  # fmt: skip
         """Compare ordinary deviations with those of `DEVIATION_VARIANCE` more.
 
-        Slopes of votes with different weights vary otherwise than votes bend.
+        Slopes of votes with different weights vary otherwise than votes bend. For ``agreed`` and
+        ``variance`` see `Reading`; evidences do without.
         """
         own = rest.known[:, n_traits:, n_traits:]
         one = np.eye(own.shape[-1])
@@ -75,7 +151,11 @@ class Surprise(NamedTuple):
             share = weigh @ whole[:, n_traits:, n_traits:]
         mean = np.einsum("nii->n", share)
         freedom = mean**2 / np.maximum(np.einsum("nij,nji->n", share, share), TINY)
-        return cls(rest.rows, known, weigh, cost, mean, freedom)
+        slope = Reading.as_they_are(len(own))
+        if agreed is not None:
+            first = rest.known[:, 0, 0]
+            slope = Reading.of(agreed, first**2 / np.maximum(known[:, 0], TINY), variance)
+        return cls(rest.rows, known, weigh, cost, mean, freedom, slope)
 
     @property
     def _scale(self) -> Floats:
@@ -97,6 +177,7 @@ class Surprise(NamedTuple):
     def statistic(self, pull: Floats) -> Floats:
         """Return how surprising the most surprising of them is: minus the logarithm of a chance."""
         traits, taste = self._split(pull)
+        traits[:, 0] = self.slope.read(traits[:, 0])
         return surprise_of(traits, taste, self.mean, self.freedom, np.sqrt(self.known[:, -1]))
 
     def evidence(self, pull: Floats) -> Floats:
