@@ -210,6 +210,16 @@ class Block(NamedTuple):
         """Return the same for numbers of these users' questions alone, in their order."""
         return self._replace(question=np.arange(len(self.question)))
 
+    def of(self, some: Mask) -> Block:
+        """Return some of these users, with matrices as wide as before."""
+        asked = some[self.row]
+        place = np.cumsum(some) - 1
+        return Block(
+            self.users[some], self.question[asked], place[self.row[asked]],
+            [each[asked] for each in self.columns], [each[asked] for each in self.amounts],
+            self.threshold, self.item[some], self.slot[some],
+        )  # fmt: skip
+
     def times(self, n: int) -> Block:
         """Return these users so often, one set after another."""
         n_questions = len(self.question)

@@ -15,10 +15,11 @@ import numpy as np
 
 from isplitlbi.abnormal.directions import SLOPE, Block, Directions, Said, for_each
 from isplitlbi.abnormal.expectation import Answers, Expectation, Inputs, without_items
+from isplitlbi.abnormal.matrices import diagonals, times
 from isplitlbi.abnormal.surprise import Rest, Surprise
 from isplitlbi.typing import Floats, Mask, Places
 
-__all__ = ["Others", "Yardstick", "diagonals"]
+__all__ = ["Others", "Yardstick"]
 
 # Variances of those who look at the items: of the slope; of sides, features and thresholds.
 MOST_OF_SLOPE, MOST_OF_TRAITS = 0.0625, 0.25
@@ -37,13 +38,27 @@ FIRST_SHARE, LEAST_SHARE, MOST_SHARE = 0.1, 0.01, 0.5  # of users who stand out
 MOST_WORK = 1e7
 
 
+class _Kept(dict[int, Floats]):
+    """Matrices of users that are needed again, as far as there is room."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.room = MOST_KEPT
+
+    def note(self, user: int, matrix: Floats) -> None:
+        """Keep that of one user."""
+        if user not in self and matrix.size <= self.room:
+            self[user] = matrix.copy()
+            self.room -= matrix.size
+
+
 class Others(NamedTuple):
     """How surely the scores of the consensus are known, and what that would be without a user."""
 
     covariance: Floats  # (n_items + 1, n_items + 1) of errors, or (n_items + 1,) of each by itself
     inside: Mask  # whose votes the consensus is made of
     mm: Floats  # how the votes on every question bend by its margin
-    kept: dict[bytes, Floats]  # what was found already, as far as there is room
+    kept: _Kept  # errors that were found already
 
     @classmethod
     def of(cls, inputs: Inputs, said: Said, inside: Mask, variance: float) -> Others:
@@ -53,18 +68,18 @@ class Others(NamedTuple):
         """
         answers, n_items = inputs.answers, inputs.votes.n_items
         if not variance:
-            return cls(np.zeros(n_items + 1), inside, said.mm, {})
+            return cls(np.zeros(n_items + 1), inside, said.mm, _Kept())
         counts = inside[answers.user]
         left, right, mm = answers.left[counts], answers.right[counts], said.mm[counts]
         own = np.bincount(left, mm, n_items) + np.bincount(right, mm, n_items)
         if n_items > MOST_ITEMS:
             (own,) = inputs.runtime.total(own)
-            return cls(np.append(1.0 / (own + 1.0 / variance), 0.0), inside, said.mm, {})
+            return cls(np.append(1.0 / (own + 1.0 / variance), 0.0), inside, said.mm, _Kept())
         between = np.bincount(left * np.int64(n_items) + right, mm, n_items * n_items)
         (own, between) = inputs.runtime.total(own, between)
         between = between.reshape(n_items, n_items)
         known = np.diag(own + 1.0 / variance) - between - between.T
-        return cls(np.pad(np.linalg.inv(known), (0, 1)), inside, said.mm, {})
+        return cls(np.pad(np.linalg.inv(known), (0, 1)), inside, said.mm, _Kept())
 
     @property
     def variances(self) -> Floats:
@@ -74,12 +89,18 @@ class Others(NamedTuple):
 
     def error(self, block: Block) -> Floats:
         """Return the covariances of the errors of the consensus of all but each: (n, w, w)."""
-        key = block.users.tobytes()
-        found = self.kept.get(key)
-        if found is None:
-            found = self._error(block)
-            if found.size + sum(each.size for each in self.kept.values()) <= MOST_KEPT:
-                self.kept[key] = found
+        if self.covariance.ndim == 1 and not self.covariance.any():  # known exactly
+            return np.zeros((len(block.users), block.width, block.width))
+        users, first = block.users.tolist(), block.n_traits
+        ends = first + np.sum(block.slot >= 0, axis=1)
+        if all(user in self.kept for user in users):
+            found = np.zeros((len(users), block.width, block.width))
+            for each, user, end in zip(found, users, ends.tolist(), strict=True):
+                each[first:end, first:end] = self.kept[user]
+            return found
+        found = self._error(block)
+        for each, user, end in zip(found, users, ends.tolist(), strict=True):
+            self.kept.note(user, each[first:end, first:end])
         return found
 
     def _error(self, block: Block) -> Floats:
@@ -138,7 +159,7 @@ class Yardstick:
         def leave_out(block: Block) -> None:
             pull = block.pull(said.by_margin, said.by_level)
             pull[:, : block.n_traits] = 0.0
-            step = -np.einsum("nij,nj->ni", others.error(block), pull)
+            step = -times(others.error(block), pull)
             there = (block.slot >= 0) & inside[block.users][:, None]
             moved[block.slot[there]] = step[there]
 
@@ -234,13 +255,6 @@ class Yardstick:
         return list(self.directions.blocks(users, self.expected.apart, most))
 
 
-def diagonals(values: Floats) -> Floats:
-    """Return matrices with these on their diagonals: (n, width, width)."""
-    matrices = np.zeros((*values.shape, values.shape[1]))
-    np.einsum("nii->ni", matrices)[:] = values
-    return matrices
-
-
 # --- by how much users differ ----------------------------------------------------------------
 
 
@@ -320,15 +334,15 @@ class _Look:
         bend = block.bend(said.mm, said.mt, said.tt)
         pull = block.pull(said.by_margin, said.by_level)
         centre = means[component]
-        whole = pull + np.einsum("nij,nj->ni", bend, self.mode - centre)
+        whole = pull + times(bend, self.mode - centre)
         ordinary = yardstick.around(block, self.error)
         rest, spread = Rest.of(ordinary, bend), block.spread(said, yardstick.directions.answers)
         varies = None if spread is None else spread + bend @ ordinary @ bend
-        own = np.einsum("nij,nj->ni", rest.after, whole)
-        left = np.einsum("nij,nj->ni", rest.rows, whole)
+        left = times(rest.rows, whole)
+        own = times(ordinary, left)
         if likelihood is not None:
             step = centre + own - self.mode
-            gained = np.sum(pull * step, axis=1) - 0.5 * np.einsum("ni,nij,nj->n", step, bend, step)
+            gained = np.sum((pull - 0.5 * times(bend, step)) * step, axis=1)
             evidence = likelihood[block.users] + gained
             evidence -= 0.5 * (np.sum(own * left, axis=1) + rest.size)
             more = Surprise.of(rest, block.n_traits, varies).evidence(whole)
@@ -336,9 +350,9 @@ class _Look:
         self.mode = centre + own
         # Yes or no: weights between would favour those who, by chance, agree best.
         is_ordinary = (self.odds < np.log(1.0 / share - 1.0)).astype(np.float64)
-        explained = np.einsum("nii->ni", rest.known)
+        explained = rest.variances
         if varies is not None:  # votes of different weights
-            explained = np.einsum("nij,njk,nik->ni", rest.rows, varies, rest.rows)
+            explained = np.einsum("nij,nij->ni", rest.rows @ varies, rest.rows)
         squares, known, slopes = (
             np.bincount(component, is_ordinary @ each, len(means)).astype(np.float64)
             for each in (left**2, explained, left)

@@ -24,6 +24,7 @@ from scipy.special import chndtrinc, ndtri, pdtrc
 from isplitlbi.abnormal.directions import Block, Directions, Said, for_each
 from isplitlbi.abnormal.draws import Draws
 from isplitlbi.abnormal.expectation import Answers, Expectation, Inputs, without_items
+from isplitlbi.abnormal.matrices import inverse, times
 from isplitlbi.abnormal.ordinary import Others, Yardstick
 from isplitlbi.abnormal.surprise import DEVIATION_VARIANCE, TINY
 from isplitlbi.data.comparisons import Comparisons
@@ -192,13 +193,16 @@ def _standing(
         numbers.statistic[users] = found.statistic(pull)
         numbers.evidence[users] = found.evidence(pull)
         if is_last:
-            whole = np.linalg.inv(bend + np.eye(block.width) / DEVIATION_VARIANCE)
-            share = whole @ (bend if spread is None else spread)
+            one = np.eye(block.width)
+            whole, _ = inverse(bend + one / DEVIATION_VARIANCE)
+            explained = one - whole / DEVIATION_VARIANCE  # is whole @ bend
+            share = explained if spread is None else whole @ spread
             mean = np.einsum("nii->n", share)
             # Errors of the consensus move these numbers as noise of votes does.
-            moved = np.einsum("nij,nji->n", bend @ whole @ bend, yardstick.others.error(block))
+            both = bend - explained / DEVIATION_VARIANCE  # is bend @ whole @ bend
+            moved = np.einsum("nij,nij->n", both, yardstick.others.error(block))
             more = 1.0 + moved / np.maximum(mean, TINY)
-            numbers.apart[users] = np.einsum("ni,nij,nj->n", pull, whole, pull)
+            numbers.apart[users] = np.sum(times(whole, pull) * pull, axis=1)
             numbers.mean[users] = mean * more
             numbers.variance[users] = 2.0 * more**2 * np.einsum("nij,nji->n", share, share)
 
