@@ -231,6 +231,27 @@ class Block(NamedTuple):
             self.threshold, np.tile(self.item, (n, 1)), np.tile(self.slot, (n, 1)),
         )  # fmt: skip
 
+    def runs(self, most: int) -> Iterator[tuple[range, slice]]:
+        """Return users one after another who have so many questions at most, and where these are.
+
+        One user may have more.
+        """
+        ends = np.searchsorted(self.row, np.arange(len(self.users) + 1))
+        begun = 0
+        while begun < len(self.users):
+            end = int(np.searchsorted(ends, ends[begun] + most, side="right")) - 1
+            end = max(end, begun + 1)
+            yield range(begun, end), slice(ends[begun], ends[end])
+            begun = end
+
+    def along(self, matrices: Floats, some: slice) -> Floats:
+        """Return what matrices, (n_users, width, n), make of margins of some questions: rows."""
+        row = self.row[some]
+        return np.asarray(sum(
+            amount[some, None] * matrices[row, column[some]]
+            for column, amount in zip(self.columns, self.amounts, strict=True)
+        ))  # fmt: skip
+
     def pull(self, by_margin: Floats, by_level: Floats) -> Floats:
         """Return slopes by every direction, given those of every question: (n_users, width)."""
         size, first = len(self.users) * self.width, self.row * self.width
