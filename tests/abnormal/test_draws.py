@@ -28,8 +28,8 @@ def revoting(votes, link=None, variances=(0.0, 0.0, 0.0, 0.0), threshold=0.5):
     others = Others.of(inputs, said, answers.voted, 0.0)
     yardstick = Yardstick(directions, expected, others, np.array(variances))
     block = directions.block(np.array([0]), expected.apart)
-    (revotes,) = Revote.of(inputs, [yardstick], said, block)
-    return revotes[0], inputs, yardstick, said, block
+    (revote,) = Revote.of(inputs, [yardstick], said, block)
+    return revote, inputs, yardstick, said, block
 
 
 @pytest.fixture(scope="module")

@@ -54,8 +54,9 @@ class Revote(NamedTuple):
     is_simple: bool  # whether the rows of the arrays are votes: questions else
     margin: Singles
     level: Singles
-    moves: Singles  # (n_rows, n_sources) of the margin, by independent normal numbers
-    moves_level: Singles  # (n_sources,)
+    # By every yardstick: of the margin, by independent normal numbers, (n_rows, n_sources), and of
+    # the threshold's logarithm, (n_sources,).
+    moves: list[tuple[Singles, Singles]]
     # (n_rows, 3, n_traits + n_directions + 4): what left adds, then what a tie adds beyond left,
     # and right beyond a tie.
     adds: Singles
@@ -71,7 +72,7 @@ class Revote(NamedTuple):
     @classmethod
     def of(
         cls, inputs: Inputs, yardsticks: Sequence[Yardstick], said: Said, block: Block
-    ) -> Iterator[list[Revote]]:
+    ) -> Iterator[Revote]:
         """Prepare draws for the users of a block, one after another, by several yardsticks.
 
         By the first yardstick the statistic is told; by each of them users are drawn.
@@ -104,25 +105,25 @@ class Revote(NamedTuple):
                 added = np.zeros((shape[0], 3, shape[1] + 4), dtype=np.float32)
                 added[: len(rows), :, :width] = adds[rows, :, :width]
                 added[: len(rows), :, -4:] = adds[rows, :, -4:]
-                yield [
-                    cls(
-                        n_votes, votes, np.flatnonzero(is_many), is_simple,
-                        _fill(margin[rows], *shape[:1]), _fill(level[rows], *shape[:1]),
-                        _fill(each[rows, :width], *shape), _fill(by[place, :width], *shape[1:]),
-                        added, block.n_traits, tuple(moments[place].tolist()), inputs.link,
-                        expected.has_ties, answers.has_sides, noisy,
-                    )
+                all_moves = [
+                    (_fill(each[rows, :width], *shape), _fill(by[place, :width], *shape[1:]))
                     for each, by in zip(moves, of_level, strict=True)
-                ]  # fmt: skip
+                ]
+                yield cls(
+                    n_votes, votes, np.flatnonzero(is_many), is_simple,
+                    _fill(margin[rows], *shape[:1]), _fill(level[rows], *shape[:1]), all_moves,
+                    added, block.n_traits, tuple(moments[place].tolist()), inputs.link,
+                    expected.has_ties, answers.has_sides, noisy,
+                )  # fmt: skip
 
     @property
     def n_numbers(self) -> int:
         """About how many numbers a draw takes."""
-        return max(len(self.margin), len(self.moves_level), len(self.votes))
+        return max(len(self.margin), int(self.adds.shape[2]), len(self.votes))
 
     def draw(self, n_draws: int, rng: np.random.Generator) -> Floats:
         """Vote so often; return the two statistics of those votes: (2, n_draws)."""
-        return draw_together([self], n_draws, [rng])[:, 0]
+        return draw_together([self], (0, 1), n_draws, [rng])[:, 0]
 
     def counts(
         self, question: int, lower: Singles, upper: Singles, rng: np.random.Generator
@@ -155,23 +156,33 @@ class Revote(NamedTuple):
 
 
 def draw_together(
-    revotes: Sequence[Revote], n_draws: int, rngs: Sequence[np.random.Generator]
+    revotes: Sequence[Revote],
+    tests: Sequence[int],
+    n_draws: int,
+    rngs: Sequence[np.random.Generator],
 ) -> Floats:
     """Vote so often in the place of users whose votes are rows of the same number, or of one user.
 
-    Returns the two statistics of those votes, (2, n_users, n_draws). What is drawn for a user comes
-    from a generator of their own: it does not matter who the others are.
+    Returns the statistics of these tests, (n_tests, n_users, n_draws), each by its yardstick. What
+    is drawn for a user comes from a generator of their own: it does not matter who the others are.
     """
     size = max(1, MOST_NUMBERS // revotes[0].n_numbers)
-    parts = [_draw(revotes, min(size, n_draws - begun), rngs) for begun in range(0, n_draws, size)]
+    parts = [
+        _draw(revotes, tests, min(size, n_draws - begun), rngs) for begun in range(0, n_draws, size)
+    ]
     return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=2)
 
 
-def _draw(revotes: Sequence[Revote], n_draws: int, rngs: Sequence[np.random.Generator]) -> Floats:
+def _draw(
+    revotes: Sequence[Revote],
+    tests: Sequence[int],
+    n_draws: int,
+    rngs: Sequence[np.random.Generator],
+) -> Floats:
     # Draws are the last axis: what belongs to one vote lies together.
     first, n_users = revotes[0], len(revotes)
     n_rows = len(first.margin) if first.is_simple else len(first.votes)
-    moved = np.empty((n_users, len(first.moves_level), n_draws), dtype=np.float32)
+    moved = np.empty((n_users, first.adds.shape[2] - 4, n_draws), dtype=np.float32)
     noise = np.zeros((n_users, n_rows, n_draws), dtype=np.float32)
     for revote, rng, moves, mine in zip(revotes, rngs, moved, noise, strict=True):
         rng.random(out=moves, dtype=np.float32)
@@ -180,12 +191,30 @@ def _draw(revotes: Sequence[Revote], n_draws: int, rngs: Sequence[np.random.Gene
     if first.noisy is None:
         share: Any = noise
         noise = _single(first.link.quantile(share))
-    margin = np.stack([each.moves for each in revotes]) @ moved
+    if len(first.moves) == 1:
+        return _statistics(revotes, 0, tests, moved, noise, rngs)
+    return np.concatenate(
+        [_statistics(revotes, test, [test], moved, noise, rngs) for test in tests]
+    )
+
+
+def _statistics(
+    revotes: Sequence[Revote],
+    yardstick: int,
+    tests: Sequence[int],
+    moved: Singles,
+    noise: Singles,
+    rngs: Sequence[np.random.Generator],
+) -> Floats:
+    """Return statistics of the votes of users who are moved so, with this noise."""
+    first = revotes[0]
+    moves = [each.moves[yardstick] for each in revotes]
+    margin = np.stack([by for by, _ in moves]) @ moved
     margin += np.stack([each.margin for each in revotes])[:, :, None]
     lower = upper = margin
     if first.has_ties:
-        by = np.stack([each.moves_level for each in revotes])[:, None] @ moved
-        within = np.exp(np.stack([each.level for each in revotes])[:, :, None] + by)
+        by_level = np.stack([by for _, by in moves])[:, None] @ moved
+        within = np.exp(np.stack([each.level for each in revotes])[:, :, None] + by_level)
         lower, upper = margin - within, margin + within
     adds = np.stack([each.adds for each in revotes])
     if first.is_simple:
@@ -196,14 +225,18 @@ def _draw(revotes: Sequence[Revote], n_draws: int, rngs: Sequence[np.random.Gene
         for question in first.many.tolist():
             counts = first.counts(question, lower[0, question], upper[0, question], rngs[0])
             added[0] += first.adds[question].T @ counts
-    traits: Any = np.swapaxes(added[:, : first.n_traits], 1, 2)
-    slopes = added[:, first.n_traits : -4]
-    taste = np.einsum("nij,nij->nj", slopes, slopes)
-    moments = np.array([each.moments for each in revotes]).T
-    distance = surprise_of(traits, taste, *moments[:, :, None])
-    given = np.swapaxes(added[:, -3:], 1, 2).reshape(-1, 3).astype(np.float64)
-    answers = of_answers(given, has_ties=first.has_ties, has_sides=first.has_sides)
-    return np.stack([distance, answers.reshape(distance.shape) - added[:, -4]])
+    found = []
+    if 0 in tests:
+        traits: Any = np.swapaxes(added[:, : first.n_traits], 1, 2)
+        slopes = added[:, first.n_traits : -4]
+        taste = np.einsum("nij,nij->nj", slopes, slopes)
+        moments = np.array([each.moments for each in revotes]).T
+        found.append(surprise_of(traits, taste, *moments[:, :, None]))
+    if 1 in tests:
+        given = np.swapaxes(added[:, -3:], 1, 2).reshape(-1, 3).astype(np.float64)
+        answers = of_answers(given, has_ties=first.has_ties, has_sides=first.has_sides)
+        found.append(answers.reshape(len(revotes), -1) - added[:, -4])
+    return np.stack(found)
 
 
 def _make_normal(shares: Singles) -> None:
@@ -305,7 +338,7 @@ class Draws:
         self.statistics = statistics
         self.is_settled = np.zeros((2, n_users), dtype=np.bool_)  # who is not to be drawn for
         # For the next round, as far as there is room.
-        self.kept: dict[int, list[Revote]] = {}
+        self.kept: dict[int, Revote] = {}
         self.n_kept = 0
         self.p_value = np.where(inputs.answers.voted, 1.0, np.full((2, n_users), np.nan))
         self.beyond, self.drawn = np.zeros((2, 2, n_users), dtype=np.int64)
@@ -320,26 +353,23 @@ class Draws:
     def draw(self, total: int, block: Block) -> None:
         """Draw up to that many times, or until enough draws were further out than the votes."""
         users = block.users.tolist()
-        known: Iterable[list[Revote]] = [self.kept[user] for user in users if user in self.kept]
+        known: Iterable[Revote] = [self.kept[user] for user in users if user in self.kept]
         if not all(user in self.kept for user in users):
             known = Revote.of(self.inputs, self.yardsticks, self.said, block)
         # Small users who are alike in all that matters here are drawn for together.
         alike: dict[tuple[Any, ...], list[tuple[int, Revote]]] = {}
         n_numbers = 0
-        for user, mine in zip(users, known, strict=True):
-            going = np.flatnonzero(~self.is_settled[:, user]).tolist()
-            for tests in [going] if len(mine) == 1 else [[test] for test in going]:
-                revote = mine[tests[0] if len(mine) > 1 else 0]
-                drawn = self.drawn[tests, user].tolist()
-                key = tuple(tests), tuple(drawn), revote.adds.shape if revote.is_simple else user
-                alike.setdefault(key, []).append((user, revote))
-                n_numbers += revote.n_numbers * (total - min(drawn)) + revote.adds.size
-                if n_numbers >= MOST_NUMBERS:
-                    self._draw_for(alike, total)
-                    n_numbers = 0
-            size = mine[0].adds.size
-            if user not in self.kept and self.n_kept + size <= MOST_KEPT:
-                self.kept[user], self.n_kept = mine, self.n_kept + size
+        for user, revote in zip(users, known, strict=True):
+            tests = np.flatnonzero(~self.is_settled[:, user]).tolist()
+            drawn = self.drawn[tests, user].tolist()
+            key = tuple(tests), tuple(drawn), revote.adds.shape if revote.is_simple else user
+            alike.setdefault(key, []).append((user, revote))
+            n_numbers += revote.n_numbers * (total - min(drawn)) + revote.adds.size
+            if n_numbers >= MOST_NUMBERS:
+                self._draw_for(alike, total)
+                n_numbers = 0
+            if user not in self.kept and self.n_kept + revote.adds.size <= MOST_KEPT:
+                self.kept[user], self.n_kept = revote, self.n_kept + revote.adds.size
         self._draw_for(alike, total)
 
     def _draw_for(self, alike: dict[tuple[Any, ...], list[tuple[int, Revote]]], total: int) -> None:
@@ -353,12 +383,12 @@ class Draws:
                 )
                 for user, _ in some
             ]
-            values = draw_together([revote for _, revote in some], total - before, rngs)
+            values = draw_together([revote for _, revote in some], tests, total - before, rngs)
             by_chance = np.stack([rng.random(total - before) for rng in rngs])
             by_chance = by_chance < self.fate[users][:, None]
-            for test, last in zip(tests, drawn, strict=True):
+            for test, last, mine in zip(tests, drawn, values, strict=True):
                 skipped = last - before  # another test may have come further
-                self._count(test, users, total, values[test, :, skipped:], by_chance[:, skipped:])
+                self._count(test, users, total, mine[:, skipped:], by_chance[:, skipped:])
         alike.clear()
 
     def _count(self, test: int, users: Places, total: int, values: Floats, by_chance: Mask) -> None:
