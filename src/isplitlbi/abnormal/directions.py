@@ -29,7 +29,7 @@ SLOPE, SIDE = 0, 1
 # Users are looked at together with those who have up to so many times as many directions.
 ALIKE, FEW = 1.4, 16
 NUMBERS_AT_ONCE = 1 << 18  # of one matrix of every user of a block
-MUCH_WORK = 1e8  # cubes of numbers of directions: with less, threads wait for each other
+MUCH_WORK = 2e7  # cubes of numbers of directions: with less, threads wait for each other
 
 
 class Said(NamedTuple):

@@ -30,7 +30,7 @@ MOST_NUMBERS = 2**18  # random numbers at a time, so that they stay near the pro
 SMALL, FEWEST = 64, 8  # rows and directions of users who are filled up to be alike
 SAME = 1e-4  # statistics that differ by less, relative to their size, are taken for equal
 DIGITS = 6  # after the point, of what draws are made of
-MOST_KEPT = 1 << 22  # numbers that are kept for the next round
+MOST_KEPT = 1 << 23  # numbers, in single precision, that are kept for the next round
 NOTHING, TINY = 1e-8, 1e-12  # what is added to a matrix that may be singular, relative and at all
 
 # Questions with more votes than this are drawn as counts, others vote by vote.
