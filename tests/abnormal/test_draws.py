@@ -26,10 +26,12 @@ def revoting(votes, link=None, variances=(0.0, 0.0, 0.0, 0.0), threshold=0.5):
     expected = inputs.expectation()
     said = Said.of(link, expected.margin, expected.level, answers.weighted, expected.has_ties)
     others = Others.of(inputs, said, answers.voted, 0.0)
-    yardstick = Yardstick(directions, expected, others, np.array(variances))
+    yardstick = Yardstick(
+        directions, expected, others, np.array(variances), np.zeros(votes.n_users)
+    )
     block = directions.block(np.array([0]), expected.apart)
-    (revotes,) = Revote.of(inputs, [yardstick], said, block)
-    return revotes[0], inputs, yardstick, said, block
+    (revote,) = Revote.of(inputs, [yardstick], said, block)
+    return revote, inputs, yardstick, said, block
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +50,7 @@ def statistics(inputs, yardstick, said, block):
 
 def test_the_votes_themselves_have_the_statistic_that_draws_have(repeated):
     revote, inputs, yardstick, said, block = revoting(repeated)
-    given = revote.adds[np.arange(len(revote.n_votes))]
+    given = np.cumsum(revote.adds, axis=1)[: len(revote.n_votes)]
     added = np.einsum("qo,qod->d", inputs.answers.counts, given)
     traits, taste = added[:3], np.sum(added[3:-4] ** 2)
     found = drawing.surprise_of(traits[None], np.array([taste]), *revote.moments)

@@ -63,7 +63,9 @@ def known(votes, variances=NOTHING, link=LINK, scale=1.0):
     said = Said.of(link, expected.margin, expected.level, inputs.answers.weighted, True)
     others = Others.of(inputs, said, inputs.answers.voted, 0.0)
     directions = Directions.of(inputs.answers, votes)
-    return inputs, Yardstick(directions, expected, others, np.array(variances))
+    return inputs, Yardstick(
+        directions, expected, others, np.array(variances), np.zeros(votes.n_users)
+    )
 
 
 def asked(votes):

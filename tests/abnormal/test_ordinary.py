@@ -248,7 +248,8 @@ def test_own_ties_make_no_habits_of_the_items_that_a_user_is_tested_on():
     whole = inputs.expectation()
     said = Said.of(LINK, whole.margin, whole.level, inputs.answers.weighted, True)
     directions = Directions.of(inputs.answers, votes)
-    moved = ordinary._without_own_ties(inputs, directions, said, inside)
+    found = ordinary._Habits.of_others(inputs, directions, said, inside)
+    moved = found.by_level
     others = replace(
         inputs,
         consensus=fit_common(
@@ -263,4 +264,9 @@ def test_own_ties_make_no_habits_of_the_items_that_a_user_is_tested_on():
     # One correction of each habit comes near to what a fit without the user gives.
     assert np.corrcoef(moved[mine], theirs - habits)[0, 1] > 0.8
     nobody = np.zeros(votes.n_users, dtype=np.bool_)
-    assert_array_equal(ordinary._without_own_ties(inputs, directions, said, nobody), 0.0)
+    unmoved = ordinary._Habits.of_others(inputs, directions, said, nobody)
+    assert_array_equal(unmoved.by_level, 0.0)
+    # What nobody has told is as unsure as its prior: two habits make a level.
+    variance = inputs.consensus.terms.habit_variance
+    assert np.all(unmoved.variance <= 2.0 * variance)
+    assert np.all(found.variance < unmoved.variance)

@@ -28,7 +28,11 @@ def sizes(votes, asked=None):
     said = Said.of(LINK, expected.margin, expected.level, answers.weighted, True)
     others = Others.of(inputs, said, answers.voted, 0.0)
     yardstick = Yardstick(
-        Directions.of(answers, votes), expected, others, np.array([0.02, 0.05, 0.05, 0.1])
+        Directions.of(answers, votes),
+        expected,
+        others,
+        np.array([0.02, 0.05, 0.05, 0.1]),
+        np.zeros(votes.n_users),
     )
     whole = answers.voted if asked is None else np.isin(votes.users, asked)
     own = explain_by(inputs, yardstick, [OWN_SCORES], whole)[OWN_SCORES]

@@ -29,7 +29,7 @@ SLOPE, SIDE = 0, 1
 # Users are looked at together with those who have up to so many times as many directions.
 ALIKE, FEW = 1.4, 16
 NUMBERS_AT_ONCE = 1 << 18  # of one matrix of every user of a block
-MUCH_WORK = 1e8  # cubes of numbers of directions: with less, threads wait for each other
+MUCH_WORK = 2e7  # cubes of numbers of directions: with less, threads wait for each other
 
 
 class Said(NamedTuple):
@@ -210,6 +210,16 @@ class Block(NamedTuple):
         """Return the same for numbers of these users' questions alone, in their order."""
         return self._replace(question=np.arange(len(self.question)))
 
+    def of(self, some: Mask) -> Block:
+        """Return some of these users, with matrices as wide as before."""
+        asked = some[self.row]
+        place = np.cumsum(some) - 1
+        return Block(
+            self.users[some], self.question[asked], place[self.row[asked]],
+            [each[asked] for each in self.columns], [each[asked] for each in self.amounts],
+            self.threshold, self.item[some], self.slot[some],
+        )  # fmt: skip
+
     def times(self, n: int) -> Block:
         """Return these users so often, one set after another."""
         n_questions = len(self.question)
@@ -220,6 +230,27 @@ class Block(NamedTuple):
             [np.tile(each, n) for each in self.amounts],
             self.threshold, np.tile(self.item, (n, 1)), np.tile(self.slot, (n, 1)),
         )  # fmt: skip
+
+    def runs(self, most: int) -> Iterator[tuple[range, slice]]:
+        """Return users one after another who have so many questions at most, and where these are.
+
+        One user may have more.
+        """
+        ends = np.searchsorted(self.row, np.arange(len(self.users) + 1))
+        begun = 0
+        while begun < len(self.users):
+            end = int(np.searchsorted(ends, ends[begun] + most, side="right")) - 1
+            end = max(end, begun + 1)
+            yield range(begun, end), slice(ends[begun], ends[end])
+            begun = end
+
+    def along(self, matrices: Floats, some: slice) -> Floats:
+        """Return what matrices, (n_users, width, n), make of margins of some questions: rows."""
+        row = self.row[some]
+        return np.asarray(sum(
+            amount[some, None] * matrices[row, column[some]]
+            for column, amount in zip(self.columns, self.amounts, strict=True)
+        ))  # fmt: skip
 
     def pull(self, by_margin: Floats, by_level: Floats) -> Floats:
         """Return slopes by every direction, given those of every question: (n_users, width)."""

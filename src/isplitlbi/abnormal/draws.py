@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
-from isplitlbi.abnormal.directions import SLOPE, Block, Said
-from isplitlbi.abnormal.expectation import LEAST, Answers, Inputs, of_answers
+from isplitlbi.abnormal.directions import NUMBERS_AT_ONCE, SLOPE, Block, Said
+from isplitlbi.abnormal.expectation import LEAST, Answers, Expectation, Inputs, of_answers
 from isplitlbi.abnormal.ordinary import Yardstick
-from isplitlbi.abnormal.surprise import read_off, surprise_of
+from isplitlbi.abnormal.surprise import Reading, surprise_of
 from isplitlbi.model.links import Link, Logistic
 from isplitlbi.typing import Floats, Mask, Places
 
@@ -26,15 +26,16 @@ Singles = NDArray[np.float32]
 
 # Users are drawn for in rounds, until this many draws were further out than the user's own votes.
 ENOUGH_BEYOND = 10
-MOST_NUMBERS = 2**22  # random numbers at a time
+MOST_NUMBERS = 2**18  # random numbers at a time, so that they stay near the processor
+SMALL, FEWEST = 64, 8  # rows and directions of users who are filled up to be alike
 SAME = 1e-4  # statistics that differ by less, relative to their size, are taken for equal
 DIGITS = 6  # after the point, of what draws are made of
-MOST_KEPT = 1 << 22  # numbers that are kept for the next round
+MOST_KEPT = 1 << 23  # numbers, in single precision, that are kept for the next round
 NOTHING, TINY = 1e-8, 1e-12  # what is added to a matrix that may be singular, relative and at all
 
 # Questions with more votes than this are drawn as counts, others vote by vote.
 MANY_VOTES = 8
-SMALLEST = np.float32(1e-30)  # of a number that a logarithm is taken of
+ONE, SMALLEST = np.float32(1.0), np.float32(1e-30)  # the second: of what a logarithm is taken of
 
 
 class Revote(NamedTuple):
@@ -43,14 +44,22 @@ class Revote(NamedTuple):
     A draw moves margins and the threshold's logarithm by deviations of its own, then votes. What a
     vote adds to the statistics is known beforehand, outcome by outcome: to the numbers of traits;
     to those whose squares add up to that of taste; to the log-likelihood; to the answers given.
+
+    Arrays of small users are filled up by zeros, so that many are of the same size.
     """
 
     n_votes: Places  # per question
+    votes: Places  # the question of every vote that is drawn by itself
+    many: Places  # questions with votes that are drawn as counts
+    is_simple: bool  # whether the rows of the arrays are votes: questions else
     margin: Singles
     level: Singles
-    moves: Singles  # (n_questions, n_sources) of the margin, by independent normal numbers
-    moves_level: Singles  # (n_sources,)
-    adds: Singles  # (n_questions, 3, n_traits + n_directions + 4)
+    # By every yardstick: of the margin, by independent normal numbers, (n_rows, n_sources), and of
+    # the threshold's logarithm, (n_sources,).
+    moves: list[tuple[Singles, Singles]]
+    # (n_rows, 3, n_traits + n_directions + 4): what left adds, then what a tie adds beyond left,
+    # and right beyond a tie.
+    adds: Singles
     n_traits: int
     # Mean of the statistic of taste, as how many squares it varies, how surely the threshold is
     # known.
@@ -64,7 +73,7 @@ class Revote(NamedTuple):
     @classmethod
     def of(
         cls, inputs: Inputs, yardsticks: Sequence[Yardstick], said: Said, block: Block
-    ) -> Iterator[list[Revote]]:
+    ) -> Iterator[Revote]:
         """Prepare draws for the users of a block, one after another, by several yardsticks.
 
         By the first yardstick the statistic is told; by each of them users are drawn.
@@ -72,92 +81,223 @@ class Revote(NamedTuple):
         answers, expected = inputs.answers, yardsticks[0].expected
         found = yardsticks[0].surprise(block, said, inputs)
         error = yardsticks[0].others.error(block)
-        ordinary = [yardstick.around(block, error) for yardstick in yardsticks]
-        roots, sources = found.roots(), [_root(each) for each in ordinary]
-        ends = np.searchsorted(block.row, np.arange(len(block.users) + 1))
-        for place, user in enumerate(block.users.tolist()):
-            mine, here = answers.of_user(user), slice(*ends[place : place + 2])
-            width, n_questions = (
-                int(yardsticks[0].directions.n_columns[user]),
-                mine.stop - mine.start,
-            )
-            direction, rows = np.zeros((n_questions, width)), np.arange(n_questions)
-            for column, amount in zip(block.columns, block.amounts, strict=True):
-                direction[rows, column[here]] += amount[here]
-            root, by = roots[place, :width, :width].T, answers.weight[mine, None]
-            slopes = (by * expected.by_margin[mine])[:, :, None] * (direction @ root)[:, None]
-            slopes += (by * expected.by_level[mine])[:, :, None] * root[block.threshold]
-            chance = np.log(np.maximum(expected.probability[mine], LEAST))
-            given = np.broadcast_to(np.eye(3), (n_questions, 3, 3)) * by[:, :, None]
-            adds = _rounded(np.concatenate([slopes, (by * chance)[:, :, None], given], axis=2))
-            moments = tuple(
-                float(each[place])
-                for each in (found.mean, found.freedom, np.sqrt(found.known[:, -1]))
-            )
-            slope = (found.slope.number[place], found.slope.root[place])
-            noisy = _noises(answers, mine)
-            yield [
-                cls(
-                    answers.n_votes[mine], _rounded(expected.margin[mine]),
-                    _rounded(expected.level[mine]),
-                    _rounded(direction @ source[place, :width, :width]),
-                    _rounded(source[place, block.threshold, :width]), adds, block.n_traits, moments,
-                    slope, inputs.link, expected.has_ties, answers.has_sides, noisy,
-                )
-                for source in sources
-            ]  # fmt: skip
+        roots = np.ascontiguousarray(np.swapaxes(found.roots(), 1, 2))
+        sources = [_root(yardstick.around(block, error)) for yardstick in yardsticks]
+        moments = np.stack([found.mean, found.freedom, np.sqrt(found.known[:, -1])], axis=1)
+        of_level = [_rounded(source[:, block.threshold]) for source in sources]
+        widths = yardsticks[0].directions.n_columns[block.users].tolist()
+        for some, here in block.runs(NUMBERS_AT_ONCE // block.width):
+            question = block.question[here]
+            margin, level = _rounded(expected.margin[question]), _rounded(expected.level[question])
+            moves = [_rounded(block.along(source, here)) for source in sources]
+            at_level = roots[block.row[here], block.threshold]
+            adds = _adds(answers, expected, question, block.along(roots, here), at_level)
+            for place in some:
+                mine = answers.of_user(int(block.users[place]))
+                n_votes, noisy = answers.n_votes[mine], _noises(answers, mine)
+                is_many = (n_votes > MANY_VOTES) & (noisy is None)
+                votes = np.repeat(np.arange(len(n_votes)), np.where(is_many, 0, n_votes))
+                # A row for every vote where these are few, or else for every question.
+                is_simple = not is_many.any() and len(votes) <= max(SMALL, len(n_votes))
+                first = int(np.searchsorted(block.row[here], place))
+                rows = first + (votes if is_simple else np.arange(len(n_votes)))
+                width = widths[place]
+                shape = _filled(len(rows)), _filled(width)
+                added = np.zeros((shape[0], 3, shape[1] + 4), dtype=np.float32)
+                added[: len(rows), :, :width] = adds[rows, :, :width]
+                added[: len(rows), :, -4:] = adds[rows, :, -4:]
+                all_moves = [
+                    (_fill(each[rows, :width], *shape), _fill(by[place, :width], *shape[1:]))
+                    for each, by in zip(moves, of_level, strict=True)
+                ]
+                yield cls(
+                    n_votes, votes, np.flatnonzero(is_many), is_simple,
+                    _fill(margin[rows], *shape[:1]), _fill(level[rows], *shape[:1]), all_moves,
+                    added, block.n_traits, tuple(moments[place].tolist()),
+                    (found.slope.number[place], found.slope.root[place]), inputs.link,
+                    expected.has_ties, answers.has_sides, noisy,
+                )  # fmt: skip
+
+    @property
+    def n_numbers(self) -> int:
+        """About how many numbers a draw takes."""
+        return max(len(self.margin), int(self.adds.shape[2]), len(self.votes))
 
     def draw(self, n_draws: int, rng: np.random.Generator) -> Floats:
         """Vote so often; return the two statistics of those votes: (2, n_draws)."""
-        size = max(1, MOST_NUMBERS // max(int(self.n_votes.sum()), 1))
-        parts = [self._draw(min(size, n_draws - begun), rng) for begun in range(0, n_draws, size)]
-        return np.concatenate(parts, axis=1)
+        return draw_together([self], (0, 1), n_draws, [rng])[:, 0]
 
-    def _draw(self, n_draws: int, rng: np.random.Generator) -> Floats:
-        # Draws are columns: what belongs to one vote lies together.
-        moved = rng.standard_normal((self.moves.shape[1], n_draws), dtype=np.float32)
-        margin, by = self.margin[:, None] + self.moves @ moved, self.moves_level @ moved
-        within = np.exp(self.level[:, None] + by) if self.has_ties else np.float32(0.0)
-        lower, upper = margin - within, margin + within
-        many = (self.n_votes > MANY_VOTES) & (self.noisy is None)
-        single: Places | slice = slice(None)
-        if self.n_votes.max() > 1:
-            single = np.repeat(np.flatnonzero(~many), self.n_votes[~many])
-        left, tie, right = np.moveaxis(self.adds[single], 1, 0)
-        noise = self._noise(len(left), n_draws, rng)
-        added = (tie - left).T @ (noise > lower[single]) + left.sum(axis=0)[:, None]
-        added += (right - tie).T @ (noise > upper[single])
-        for question in np.flatnonzero(many):
-            to_left = np.exp(self.link.log_cdf(lower[question].astype(np.float64)))
-            to_right = np.exp(self.link.log_cdf(-upper[question].astype(np.float64)))
-            chance = np.stack([to_left, np.maximum(1.0 - to_left - to_right, 0.0), to_right], 1)
-            counts = rng.multinomial(self.n_votes[question], chance / chance.sum(1)[:, None])
-            added += self.adds[question].T @ counts.T.astype(np.float32)
-        traits, slopes = added[: self.n_traits].T, added[self.n_traits : -4]
-        traits[:, SLOPE] = read_off(traits[:, SLOPE], *self.slope)
-        taste = np.einsum("ij,ij->j", slopes, slopes)
-        distance = surprise_of(traits, taste, *self.moments)
-        answers = of_answers(
-            added[-3:].T.astype(np.float64), has_ties=self.has_ties, has_sides=self.has_sides
-        )
-        return np.stack([distance, answers - added[-4]])
+    def counts(
+        self, question: int, lower: Singles, upper: Singles, rng: np.random.Generator
+    ) -> Singles:
+        """Draw how many votes on a question are any, no win of left, and a win of right."""
+        to_left = np.exp(self.link.log_cdf(lower.astype(np.float64)))
+        to_right = np.exp(self.link.log_cdf(-upper.astype(np.float64)))
+        chance = np.stack([to_left, np.maximum(1.0 - to_left - to_right, 0.0), to_right], 1)
+        drawn = rng.multinomial(self.n_votes[question], chance / chance.sum(1)[:, None])
+        return np.cumsum(drawn[:, ::-1], axis=1)[:, ::-1].T.astype(np.float32)
 
-    def _noise(self, n_votes: int, n_draws: int, rng: np.random.Generator) -> Singles:
-        """Draw the noise against the left item: (n_votes, n_draws).
+    def draw_noise(self, noise: Singles, rng: np.random.Generator) -> None:
+        """Draw the noise against the left item, (n_votes, n_draws); of votes alone, its shares.
 
         Votes of one group, such as all pairs of one ranking, share the noise of every item: each
         vote by itself is as likely as if it were alone.
         """
         if self.noisy is None:
-            share: Any = rng.random((n_votes, n_draws), dtype=np.float32)
-            return _single(self.link.quantile(share))
+            rng.random(out=noise, dtype=np.float32)
+            return
         of_left, of_right = self.noisy
-        shape = 1 + int(max(of_left.max(), of_right.max())), n_draws
+        shape = 1 + int(max(of_left.max(), of_right.max())), noise.shape[1]
         if isinstance(self.link, Logistic):  # the difference of two such numbers is logistic
-            noises = np.log(rng.standard_exponential(shape, dtype=np.float32) + SMALLEST)
-            return np.asarray(noises[of_left] - noises[of_right])
+            noises = rng.random(shape, dtype=np.float32)
+            noises = np.log(SMALLEST - np.log(ONE - noises))
+            np.subtract(noises[of_left], noises[of_right], out=noise)
+            return
         noises = rng.standard_normal(shape, dtype=np.float32)
-        return _single(self.link.quantile(ndtr((noises[of_right] - noises[of_left]) * 0.5**0.5)))
+        noise[:] = self.link.quantile(ndtr((noises[of_right] - noises[of_left]) * 0.5**0.5))
+
+
+def draw_together(
+    revotes: Sequence[Revote],
+    tests: Sequence[int],
+    n_draws: int,
+    rngs: Sequence[np.random.Generator],
+) -> Floats:
+    """Vote so often in the place of users whose votes are rows of the same number, or of one user.
+
+    Returns the statistics of these tests, (n_tests, n_users, n_draws), each by its yardstick. What
+    is drawn for a user comes from a generator of their own: it does not matter who the others are.
+    """
+    size = max(1, MOST_NUMBERS // revotes[0].n_numbers)
+    parts = [
+        _draw(revotes, tests, min(size, n_draws - begun), rngs) for begun in range(0, n_draws, size)
+    ]
+    return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=2)
+
+
+def _draw(
+    revotes: Sequence[Revote],
+    tests: Sequence[int],
+    n_draws: int,
+    rngs: Sequence[np.random.Generator],
+) -> Floats:
+    # Draws are the last axis: what belongs to one vote lies together.
+    first, n_users = revotes[0], len(revotes)
+    n_rows = len(first.margin) if first.is_simple else len(first.votes)
+    moved = np.empty((n_users, first.adds.shape[2] - 4, n_draws), dtype=np.float32)
+    noise = np.zeros((n_users, n_rows, n_draws), dtype=np.float32)
+    for revote, rng, moves, mine in zip(revotes, rngs, moved, noise, strict=True):
+        rng.random(out=moves, dtype=np.float32)
+        revote.draw_noise(mine[: len(revote.votes)], rng)
+    _make_normal(moved)
+    if first.noisy is None:
+        share: Any = noise
+        noise = _single(first.link.quantile(share))
+    if len(first.moves) == 1:
+        return _statistics(revotes, 0, tests, moved, noise, rngs)
+    return np.concatenate(
+        [_statistics(revotes, test, [test], moved, noise, rngs) for test in tests]
+    )
+
+
+def _statistics(
+    revotes: Sequence[Revote],
+    yardstick: int,
+    tests: Sequence[int],
+    moved: Singles,
+    noise: Singles,
+    rngs: Sequence[np.random.Generator],
+) -> Floats:
+    """Return statistics of the votes of users who are moved so, with this noise."""
+    first = revotes[0]
+    moves = [each.moves[yardstick] for each in revotes]
+    margin = np.stack([by for by, _ in moves]) @ moved
+    margin += np.stack([each.margin for each in revotes])[:, :, None]
+    lower = upper = margin
+    if first.has_ties:
+        by_level = np.stack([by for _, by in moves])[:, None] @ moved
+        within = np.exp(np.stack([each.level for each in revotes])[:, :, None] + by_level)
+        lower, upper = margin - within, margin + within
+    adds = np.stack([each.adds for each in revotes])
+    if first.is_simple:
+        added = _added(adds, noise, lower, upper)
+    else:
+        votes = first.votes
+        added = _added(adds[:, votes], noise, lower[:, votes], upper[:, votes])
+        for question in first.many.tolist():
+            counts = first.counts(question, lower[0, question], upper[0, question], rngs[0])
+            added[0] += first.adds[question].T @ counts
+    found = []
+    if 0 in tests:
+        traits: Any = np.swapaxes(added[:, : first.n_traits], 1, 2)
+        slopes = added[:, first.n_traits : -4]
+        slope = Reading(*(np.stack(each) for each in zip(*(r.slope for r in revotes), strict=True)))
+        traits[:, :, SLOPE] = slope.read(traits[:, :, SLOPE])
+        taste = np.einsum("nij,nij->nj", slopes, slopes)
+        moments = np.array([each.moments for each in revotes]).T
+        found.append(surprise_of(traits, taste, *moments[:, :, None]))
+    if 1 in tests:
+        given = np.swapaxes(added[:, -3:], 1, 2).reshape(-1, 3).astype(np.float64)
+        answers = of_answers(given, has_ties=first.has_ties, has_sides=first.has_sides)
+        found.append(answers.reshape(len(revotes), -1) - added[:, -4])
+    return np.stack(found)
+
+
+def _make_normal(shares: Singles) -> None:
+    """Make normal numbers of shares, (n_users, n, n_draws), in place (Box and Muller, 1958).
+
+    It is far faster than drawing normal numbers one by one.
+    """
+    first, second = np.split(shares, 2, axis=1)
+    radius = np.sqrt(np.float32(-2.0) * np.log(ONE - first))
+    angle = np.float32(2.0 * np.pi) * second
+    np.multiply(radius, np.cos(angle), out=first)
+    np.multiply(radius, np.sin(angle), out=second)
+
+
+def _added(adds: Singles, noise: Singles, lower: Singles, upper: Singles) -> Singles:
+    """Add up what votes add that this noise leads to: (n_users, n_added, n_draws)."""
+    left, tie, right = (np.swapaxes(adds[:, :, each], 1, 2) for each in range(3))
+    if upper is lower:  # there are no ties
+        beyond = (tie + right) @ (noise > lower)
+    else:
+        beyond = tie @ (noise > lower)
+        beyond += right @ (noise > upper)
+    beyond += left.sum(axis=2)[:, :, None]
+    return np.asarray(beyond)
+
+
+def _adds(
+    answers: Answers, expected: Expectation, question: Places, along: Floats, at_level: Floats
+) -> Singles:
+    """Return what left adds, a tie beyond it, and right beyond a tie: (n_questions, 3, n_added).
+
+    ``along`` and ``at_level`` are what margin and threshold of every question come to.
+    """
+    by, width = answers.weight[question], along.shape[1]
+    chance = np.log(np.maximum(expected.probability[question], LEAST))
+    by_margin, by_level, likely = (
+        by[:, None] * np.diff(each, axis=1, prepend=0.0)
+        for each in (expected.by_margin[question], expected.by_level[question], chance)
+    )
+    adds = np.empty((len(by), 3, width + 4))
+    adds[:, :, :width] = by_margin[:, :, None] * along[:, None]
+    adds[:, :, :width] += by_level[:, :, None] * at_level[:, None]
+    adds[:, :, width] = likely
+    adds[:, :, width + 1 :] = by[:, None, None] * np.diff(np.eye(3), axis=0, prepend=0.0)
+    return _rounded(adds)
+
+
+def _filled(n: int) -> int:
+    """Return up to which even number arrays of so many rows are filled."""
+    return n + n % 2 if n > SMALL else max(FEWEST, 1 << (n - 1).bit_length())
+
+
+def _fill(values: Singles, *shape: int) -> Singles:
+    """Fill an array up by zeros."""
+    filled = np.zeros(shape, dtype=np.float32)
+    filled[tuple(slice(length) for length in values.shape)] = values
+    return filled
 
 
 def _noises(answers: Answers, mine: slice) -> tuple[Places, Places] | None:
@@ -202,7 +342,7 @@ class Draws:
         self.statistics = statistics
         self.is_settled = np.zeros((2, n_users), dtype=np.bool_)  # who is not to be drawn for
         # For the next round, as far as there is room.
-        self.kept: dict[int, list[Revote]] = {}
+        self.kept: dict[int, Revote] = {}
         self.n_kept = 0
         self.p_value = np.where(inputs.answers.voted, 1.0, np.full((2, n_users), np.nan))
         self.beyond, self.drawn = np.zeros((2, 2, n_users), dtype=np.int64)
@@ -217,43 +357,59 @@ class Draws:
     def draw(self, total: int, block: Block) -> None:
         """Draw up to that many times, or until enough draws were further out than the votes."""
         users = block.users.tolist()
-        known: Iterable[list[Revote]] = [self.kept[user] for user in users if user in self.kept]
+        known: Iterable[Revote] = [self.kept[user] for user in users if user in self.kept]
         if not all(user in self.kept for user in users):
             known = Revote.of(self.inputs, self.yardsticks, self.said, block)
-        for user, mine in zip(users, known, strict=True):
-            going = np.flatnonzero(~self.is_settled[:, user]).tolist()
-            for some in [going] if len(mine) == 1 else [[test] for test in going]:
-                self._draw(total, user, mine[some[0] if len(mine) > 1 else 0], some)
-            size = mine[0].adds.size
-            if user not in self.kept and self.n_kept + size <= MOST_KEPT:
-                self.kept[user], self.n_kept = mine, self.n_kept + size
+        # Small users who are alike in all that matters here are drawn for together.
+        alike: dict[tuple[Any, ...], list[tuple[int, Revote]]] = {}
+        n_numbers = 0
+        for user, revote in zip(users, known, strict=True):
+            tests = np.flatnonzero(~self.is_settled[:, user]).tolist()
+            drawn = self.drawn[tests, user].tolist()
+            key = tuple(tests), tuple(drawn), revote.adds.shape if revote.is_simple else user
+            alike.setdefault(key, []).append((user, revote))
+            n_numbers += revote.n_numbers * (total - min(drawn)) + revote.adds.size
+            if n_numbers >= MOST_NUMBERS:
+                self._draw_for(alike, total)
+                n_numbers = 0
+            if user not in self.kept and self.n_kept + revote.adds.size <= MOST_KEPT:
+                self.kept[user], self.n_kept = revote, self.n_kept + revote.adds.size
+        self._draw_for(alike, total)
 
-    def _draw(self, total: int, user: int, revote: Revote, tests: list[int]) -> None:
-        before = int(self.drawn[tests, user].min())
-        # Every round has numbers of its own, so that it does not matter who was drawn for before.
-        rng = np.random.default_rng(
-            [self.inputs.seed, self.inputs.runtime.first + user, total, tests[0]]
-        )
-        drawn = revote.draw(total - before, rng)
-        by_chance = rng.random(drawn.shape[1]) < self.fate[user]
-        for test in tests:
-            last = int(self.drawn[test, user]) - before  # another test may have come further
-            self._count(test, user, total, drawn[test, last:], by_chance[last:])
+    def _draw_for(self, alike: dict[tuple[Any, ...], list[tuple[int, Revote]]], total: int) -> None:
+        for (tests, drawn, _), some in alike.items():
+            before, users = min(drawn), np.array([user for user, _ in some])
+            # Every round has numbers of its own, so that it does not matter who was drawn for
+            # before.
+            rngs = [
+                np.random.default_rng(
+                    [self.inputs.seed, self.inputs.runtime.first + user, total, tests[0]]
+                )
+                for user, _ in some
+            ]
+            values = draw_together([revote for _, revote in some], tests, total - before, rngs)
+            by_chance = np.stack([rng.random(total - before) for rng in rngs])
+            by_chance = by_chance < self.fate[users][:, None]
+            for test, last, mine in zip(tests, drawn, values, strict=True):
+                skipped = last - before  # another test may have come further
+                self._count(test, users, total, mine[:, skipped:], by_chance[:, skipped:])
+        alike.clear()
 
-    def _count(self, test: int, user: int, total: int, values: Floats, by_chance: Mask) -> None:
-        statistic = float(self.statistics[test, user])
+    def _count(self, test: int, users: Places, total: int, values: Floats, by_chance: Mask) -> None:
+        statistic = self.statistics[test, users][:, None]
         # Draws that equal the votes themselves fall on either side by chance: with few votes they
         # are many, and p-values would not be uniform otherwise.
-        is_tied = np.abs(values - statistic) <= SAME * max(abs(statistic), 1.0)
+        is_tied = np.abs(values - statistic) <= SAME * np.maximum(np.abs(statistic), 1.0)
         beyond = np.where(is_tied, by_chance, values > statistic)
-        count = self.beyond[test, user] + np.cumsum(beyond)
-        if count[-1] >= ENOUGH_BEYOND:  # the last that counts is the one that makes it enough
-            self.drawn[test, user] += np.searchsorted(count, ENOUGH_BEYOND) + 1
-            # So many draws or more are needed with a chance of enough / drawn (Besag and Clifford,
-            # 1991); anywhere between this and the next is as good, and makes p-values uniform.
-            drawn = self.drawn[test, user] + self.place[test][user]
-            self.p_value[test, user] = ENOUGH_BEYOND / drawn
-        else:
-            self.drawn[test, user] = total
-            self.p_value[test, user] = (count[-1] + 1) / (total + 1)
-        self.beyond[test, user] = min(count[-1], ENOUGH_BEYOND)
+        count = self.beyond[test, users][:, None] + np.cumsum(beyond, axis=1)
+        # The last that counts is the one that makes it enough.
+        needed = self.drawn[test, users] + np.sum(count < ENOUGH_BEYOND, axis=1) + 1
+        are_enough = count[:, -1] >= ENOUGH_BEYOND
+        # So many draws or more are needed with a chance of enough / drawn (Besag and Clifford,
+        # 1991); anywhere between this and the next is as good, and makes p-values uniform.
+        by_needed = ENOUGH_BEYOND / (needed + self.place[test][users])
+        self.p_value[test, users] = np.where(
+            are_enough, by_needed, (count[:, -1] + 1) / (total + 1)
+        )
+        self.drawn[test, users] = np.where(are_enough, needed, total)
+        self.beyond[test, users] = np.minimum(count[:, -1], ENOUGH_BEYOND)

@@ -14,8 +14,10 @@ import numpy as np
 
 from isplitlbi.abnormal.directions import NUMBERS_AT_ONCE, SIDE, SLOPE, Block, Said, for_each
 from isplitlbi.abnormal.expectation import Inputs
-from isplitlbi.abnormal.ordinary import Yardstick, diagonals
+from isplitlbi.abnormal.matrices import diagonals, precision, size, times
+from isplitlbi.abnormal.ordinary import Yardstick
 from isplitlbi.abnormal.surprise import Rest
+from isplitlbi.model.links import Link
 from isplitlbi.typing import Floats, Mask, Places
 
 __all__ = ["Found", "Way", "explain_by", "explain_by_one_item"]
@@ -124,6 +126,56 @@ class _Climbed(NamedTuple):
         return _Climbed(*(each[some] for each in self))
 
 
+class _Point(NamedTuple):
+    """Where users are on their way up."""
+
+    at: Floats  # (n, width)
+    cost: Floats  # what the prior makes of it
+    log_likelihood: Floats
+    pull: Floats
+    bend: Floats
+
+    def of(self, some: Mask) -> _Point:
+        """Return where some users are."""
+        return _Point(*(each[some] for each in self))
+
+
+class _Climbers(NamedTuple):
+    """Users on their way up, with their questions and what the prior allows them."""
+
+    block: Block
+    margin: Floats  # of every question
+    level: Floats
+    counts: Floats
+    prior: Floats  # what `precision` makes of it, with...
+    unit: Floats  # ...its units
+
+    def of(self, some: Mask) -> _Climbers:
+        """Return some of them."""
+        asked = some[self.block.row]
+        return _Climbers(
+            self.block.of(some).alone(), self.margin[asked], self.level[asked], self.counts[asked],
+            self.prior[some], self.unit[some],
+        )  # fmt: skip
+
+    def look(self, link: Link, has_ties: bool, at: Floats, cost: Floats) -> _Point:
+        """Look at the votes from some point."""
+        by_margin, by_level = self.block.push(at)
+        margin, level = self.margin + by_margin, self.level + by_level
+        said = Said.of(link, margin, level, self.counts, has_ties)
+        likelihood = np.bincount(self.block.row, said.log_likelihood, len(at)).astype(np.float64)
+        pull = self.block.pull(said.by_margin, said.by_level)
+        return _Point(at, cost, likelihood, pull, self.block.bend(said.mm, said.mt, said.tt))
+
+    def step(self, point: _Point) -> tuple[Floats, Floats]:
+        """Return where a Newton step leads, and what the prior makes of it."""
+        whole = point.pull + times(point.bend, point.at)
+        both = _together(self.prior, self.unit, point.bend)
+        moved = np.linalg.solve(both, (self.unit * whole)[:, :, None])[:, :, 0]
+        goal = np.asarray(self.unit * moved, dtype=np.float64)
+        return goal, 0.5 * np.sum(goal * (whole - times(point.bend, goal)), axis=1)
+
+
 def _climb(
     inputs: Inputs, yardstick: Yardstick, block: Block, ways: Sequence[Way], prior: Floats
 ) -> _Climbed:
@@ -136,57 +188,47 @@ def _climb(
     margin = np.concatenate([expected.margin[question] + (way.slope - 1.0) * apart for way in ways])
     level = np.concatenate([expected.level[question] + way.level for way in ways])
     counts = np.tile(answers.weighted[question], (n_ways, 1))
-    block = block.times(n_ways)
-    n_users, local = len(block.users), block.alone()
-
-    def look(at: Floats) -> tuple[Floats, Floats, Floats]:
-        by_margin, by_level = block.push(at)
-        said = Said.of(inputs.link, margin + by_margin, level + by_level, counts, expected.has_ties)
-        likelihood = np.bincount(block.row, said.log_likelihood, n_users).astype(np.float64)
-        return (
-            likelihood, local.pull(said.by_margin, said.by_level),
-            local.bend(said.mm, said.mt, said.tt),
-        )  # fmt: skip
-
-    at, cost = np.zeros((n_users, block.width)), np.zeros(n_users)
-    is_there = np.zeros(n_users, dtype=np.bool_)
-    likelihood, pull, bend = look(at)
-    goal, next_cost = _step(prior, at, pull, bend)
-    for _ in range(N_STEPS):
-        there, their_pull, their_bend = look(goal)
-        gain = (there - next_cost) - (likelihood - cost)
-        better = gain >= -ENOUGH
-        likelihood, cost = np.where(better, there, likelihood), np.where(better, next_cost, cost)
-        at = np.where(better[:, None], goal, at)
-        pull = np.where(better[:, None], their_pull, pull)
-        bend = np.where(better[:, None, None], their_bend, bend)
-        is_there |= better & (gain < ENOUGH)
-        if is_there.all():
-            break
+    known, before, unit = precision(prior)
+    climbers = _Climbers(block.times(n_ways).alone(), margin, level, counts, known, unit)
+    n_users, width = unit.shape
+    found = _Climbed(
+        np.zeros((n_users, width)), np.zeros(n_users), np.zeros(n_users),
+        np.zeros((n_users, width)), np.zeros((n_users, width, width)),
+    )  # fmt: skip
+    going, has_ties = np.arange(n_users), expected.has_ties
+    point = climbers.look(inputs.link, has_ties, np.zeros((n_users, width)), np.zeros(n_users))
+    goal, cost = climbers.step(point)
+    for number in range(N_STEPS):
+        there = climbers.look(inputs.link, has_ties, goal, cost)
+        gain = (there.log_likelihood - cost) - (point.log_likelihood - point.cost)
+        is_worse = gain < -ENOUGH
         # Who would come down goes half way: costs are convex, so that half of both is enough.
-        half, half_cost = 0.5 * (goal + at), 0.5 * (next_cost + cost)
-        goal, next_cost = _step(prior, at, pull, bend)
-        goal = np.where(better[:, None], goal, half)
-        next_cost = np.where(better, next_cost, half_cost)
-        # Who has arrived stays there, however far others of the block have to go.
-        goal = np.where(is_there[:, None], at, goal)
-        next_cost = np.where(is_there, cost, next_cost)
-    size = np.linalg.slogdet(np.eye(block.width) + prior @ bend)[1]
-    return _Climbed(at, likelihood - cost - 0.5 * size, likelihood, pull, bend)
+        half, half_cost = 0.5 * (goal + point.at), 0.5 * (cost + point.cost)
+        for new, old in zip(there, point, strict=True):
+            new[is_worse] = old[is_worse]
+        point = there
+        is_there = (~is_worse & (gain < ENOUGH)) | (number == N_STEPS - 1)
+        if is_there.any():
+            here, arrived = going[is_there], point.of(is_there)
+            both = _together(climbers.prior[is_there], climbers.unit[is_there], arrived.bend)
+            evidence = arrived.log_likelihood - arrived.cost - 0.5 * (size(both) + before[here])
+            found.mode[here], found.evidence[here] = arrived.at, evidence
+            found.log_likelihood[here] = arrived.log_likelihood
+            found.pull[here], found.bend[here] = arrived.pull, arrived.bend
+            if is_there.all():
+                break
+            # Often one user has far to go: the others are not taken along.
+            left = ~is_there
+            going, climbers, point = going[left], climbers.of(left), point.of(left)
+            is_worse, half, half_cost = is_worse[left], half[left], half_cost[left]
+        goal, cost = climbers.step(point)
+        goal[is_worse], cost[is_worse] = half[is_worse], half_cost[is_worse]
+    return found
 
 
-def _step(prior: Floats, at: Floats, pull: Floats, bend: Floats) -> tuple[Floats, Floats]:
-    """Return where a Newton step leads, and what the prior makes of it.
-
-    Single precision does for a step, and is faster; what it leads to is told in double.
-    """
-    whole = pull + np.einsum("nij,nj->ni", bend, at)
-    both = np.eye(bend.shape[-1], dtype=np.float32)
-    both = both + prior.astype(np.float32) @ bend.astype(np.float32)
-    pulled = np.einsum("nij,nj->ni", prior, whole)[:, :, None]
-    goal = np.linalg.solve(both, pulled.astype(np.float32))[:, :, 0].astype(np.float64)
-    rest = whole - np.einsum("nij,nj->ni", bend, goal)
-    return goal, 0.5 * np.sum(goal * rest, axis=1)
+def _together(prior: Floats, unit: Floats, bend: Floats) -> Floats:
+    """Return how prior and votes bend together, in units of the prior."""
+    return np.asarray(unit[:, :, None] * bend * unit[:, None, :] + prior)
 
 
 def explain_by_one_item(
@@ -204,9 +246,8 @@ def explain_by_one_item(
         prior = yardstick.ordinary(block)
         climbed = _climb(inputs, yardstick, block, [Way()], prior)
         rest = Rest.of(prior, climbed.bend)
-        whole = climbed.pull + np.einsum("nij,nj->ni", climbed.bend, climbed.mode)
-        left = np.einsum("nij,nj->ni", rest.rows, whole)
-        known = np.einsum("nii->ni", rest.known)
+        left = times(rest.rows, climbed.pull + times(climbed.bend, climbed.mode))
+        known = rest.variances
         gain = 0.5 * PROMOTION * left**2 / (1.0 + PROMOTION * known)
         gain -= 0.5 * np.log1p(PROMOTION * known)
         is_item = block.slot >= 0

@@ -113,6 +113,17 @@ class Answers(NamedTuple):
         """The counts as sums of weights."""
         return np.asarray(self.counts * self.weight[:, None])
 
+    @property
+    def noisier(self) -> Floats:
+        """How many times as much the weighted votes of every user vary as their number tells.
+
+        Votes of one group count for less already, so that they do not.
+        """
+        if self.group is not None:
+            return np.ones(self.n_users)
+        whole, squares = (self.sum_by_user(self.n_votes * self.weight**power) for power in (1, 2))
+        return np.asarray(np.maximum(squares / np.where(whole > 0.0, whole, 1.0), 1.0))
+
     def of_user(self, user: int) -> slice:
         """Return the place of one user's questions."""
         return slice(*self.start[user : user + 2])

@@ -15,11 +15,12 @@ import numpy as np
 
 from isplitlbi.abnormal.directions import SLOPE, Block, Directions, Said, for_each
 from isplitlbi.abnormal.expectation import Expectation, Inputs, without_items
+from isplitlbi.abnormal.matrices import diagonals, times
 from isplitlbi.abnormal.surprise import SLOPES, Rest, Surprise
 from isplitlbi.model.answering import log_probabilities
 from isplitlbi.typing import Floats, Mask, Places
 
-__all__ = ["Others", "Yardstick", "diagonals"]
+__all__ = ["Others", "Yardstick"]
 
 # Variances of those who look at the items: of the slope; of sides, features and thresholds.
 MOST_OF_SLOPE, MOST_OF_TRAITS = 0.0625, 0.25
@@ -30,12 +31,26 @@ MOST_KEPT = 1 << 22  # numbers of matrices that are needed again
 
 N_ROUNDS, N_ROUNDS_AGAIN = 7, 3
 FIRST_VARIANCE, SMALLEST, LARGEST = 0.05, 1e-5, 4.0
-MORE, LESS, MOST_CHANGE = 1.6, 2.4, 8.0  # of a correction: its power up or down, and the most
+MORE, LESS, MOST_CHANGE = 1.6, 2.4, np.log(8.0)  # of a correction: times up or down, and most
 LEAST_KNOWN, MOST_MEAN = 1e-9, 1.0
 N_STEPS, N_SHARES = 4, 1_000
 FIRST_SHARE, LEAST_SHARE, MOST_SHARE = 0.1, 0.01, 0.5  # of users who stand out
 # Cubes of the numbers of directions, summed over the users who are looked at closely.
 MOST_WORK = 1e7
+
+
+class _Kept(dict[int, Floats]):
+    """Matrices of users that are needed again, as far as there is room."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.room = MOST_KEPT
+
+    def note(self, user: int, matrix: Floats) -> None:
+        """Keep that of one user."""
+        if user not in self and matrix.size <= self.room:
+            self[user] = matrix.copy()
+            self.room -= matrix.size
 
 
 class Others(NamedTuple):
@@ -44,7 +59,9 @@ class Others(NamedTuple):
     covariance: Floats  # (n_items + 1, n_items + 1) of errors, or (n_items + 1,) of each by itself
     inside: Mask  # whose votes the consensus is made of
     mm: Floats  # how the votes on every question bend by its margin
-    kept: dict[bytes, Floats]  # what was found already, as far as there is room
+    kept: _Kept  # errors that were found already
+    # How many times as much errors vary as the bend of votes tells, where these have weights.
+    noisier: float = 1.0
 
     @classmethod
     def of(cls, inputs: Inputs, said: Said, inside: Mask, variance: float) -> Others:
@@ -54,18 +71,25 @@ class Others(NamedTuple):
         """
         answers, n_items = inputs.answers, inputs.votes.n_items
         if not variance:
-            return cls(np.zeros(n_items + 1), inside, said.mm, {})
+            return cls(np.zeros(n_items + 1), inside, said.mm, _Kept())
         counts = inside[answers.user]
         left, right, mm = answers.left[counts], answers.right[counts], said.mm[counts]
+        noisier = 1.0
+        if answers.group is None:  # votes of one group count for less already
+            weighted, bent = inputs.runtime.total(
+                float(np.sum(answers.weight[counts] * mm)), float(np.sum(mm))
+            )
+            noisier = max(weighted / max(bent, LEAST_KNOWN), 1.0)
         own = np.bincount(left, mm, n_items) + np.bincount(right, mm, n_items)
         if n_items > MOST_ITEMS:
             (own,) = inputs.runtime.total(own)
-            return cls(np.append(1.0 / (own + 1.0 / variance), 0.0), inside, said.mm, {})
+            alone = np.append(1.0 / (own + 1.0 / variance), 0.0)
+            return cls(alone, inside, said.mm, _Kept(), noisier)
         between = np.bincount(left * np.int64(n_items) + right, mm, n_items * n_items)
         (own, between) = inputs.runtime.total(own, between)
         between = between.reshape(n_items, n_items)
         known = np.diag(own + 1.0 / variance) - between - between.T
-        return cls(np.pad(np.linalg.inv(known), (0, 1)), inside, said.mm, {})
+        return cls(np.pad(np.linalg.inv(known), (0, 1)), inside, said.mm, _Kept(), noisier)
 
     @property
     def variances(self) -> Floats:
@@ -75,12 +99,18 @@ class Others(NamedTuple):
 
     def error(self, block: Block) -> Floats:
         """Return the covariances of the errors of the consensus of all but each: (n, w, w)."""
-        key = block.users.tobytes()
-        found = self.kept.get(key)
-        if found is None:
-            found = self._error(block)
-            if found.size + sum(each.size for each in self.kept.values()) <= MOST_KEPT:
-                self.kept[key] = found
+        if self.covariance.ndim == 1 and not self.covariance.any():  # known exactly
+            return np.zeros((len(block.users), block.width, block.width))
+        users, first = block.users.tolist(), block.n_traits
+        ends = first + np.sum(block.slot >= 0, axis=1)
+        if all(user in self.kept for user in users):
+            found = np.zeros((len(users), block.width, block.width))
+            for each, user, end in zip(found, users, ends.tolist(), strict=True):
+                each[first:end, first:end] = self.kept[user]
+            return found
+        found = self._error(block)
+        for each, user, end in zip(found, users, ends.tolist(), strict=True):
+            self.kept.note(user, each[first:end, first:end])
         return found
 
     def _error(self, block: Block) -> Floats:
@@ -110,12 +140,15 @@ class Yardstick:
         How surely that consensus is known.
     variances : (n_traits + 1,)
         Of ordinary users: of the slope, the side, features, the threshold's logarithm, the taste.
+    of_habits : (n_users,)
+        What the errors of tie habits add to that of the threshold.
     """
 
     directions: Directions
     expected: Expectation
     others: Others
     variances: Floats
+    of_habits: Floats
     kept: dict[bytes, Surprise] = field(default_factory=dict)
 
     @classmethod
@@ -139,24 +172,24 @@ class Yardstick:
         def leave_out(block: Block) -> None:
             pull = block.pull(said.by_margin, said.by_level)
             pull[:, : block.n_traits] = 0.0
-            step = -np.einsum("nij,nj->ni", others.error(block), pull)
+            step = -times(others.error(block), pull)
             there = (block.slot >= 0) & inside[block.users][:, None]
             moved[block.slot[there]] = step[there]
 
-        by_habits: Floats | float = 0.0
+        habits = _Habits.none(inputs)
         if not is_first:
             for_each(directions.blocks(answers.voted, whole.apart), leave_out, n_threads)
-            by_habits = _without_own_ties(inputs, directions, said, inside)
+            habits = _Habits.of_others(inputs, directions, said, inside)
         first = directions.first[answers.user] - directions.n_traits
         shift = moved[first + directions.left] - moved[first + directions.right]
         expected = Expectation.of(
-            answers, inputs.consensus, inputs.link, by_scores=shift, by_level=by_habits
+            answers, inputs.consensus, inputs.link, by_scores=shift, by_level=habits.by_level
         )
         n_rounds = N_ROUNDS if is_first else N_ROUNDS_AGAIN
         if variances is None:
             variances = np.full(directions.n_traits + 1, FIRST_VARIANCE)
             variances[directions.threshold] *= float(whole.has_ties)
-        found = cls(directions, expected, others, variances)
+        found = cls(directions, expected, others, variances, others.noisier * habits.variance)
         means, variances = _estimated(inputs, found, n_rounds)
         found = replace(found, variances=variances)
         means[SLOPE] = found._sharpened(inputs, inside)
@@ -164,7 +197,7 @@ class Yardstick:
         expected = Expectation.of(
             answers, inputs.consensus, inputs.link, by_scores=shift + means[SLOPE] * expected.apart,
             beside=sum((mean * column for mean, column in of_others), start=0.0),
-            by_level=by_habits + means[directions.threshold],
+            by_level=habits.by_level + means[directions.threshold],
         )  # fmt: skip
         return replace(found, expected=expected, kept={})
 
@@ -219,18 +252,27 @@ class Yardstick:
         there = block.item < len(self.others.covariance) - 1
         there[:, : block.n_traits] = True
         component = np.minimum(np.arange(block.width), block.n_traits)
-        return diagonals(self.variances[component] * there) + error
+        varies = self.variances[component] * there
+        varies[:, block.threshold] += self.of_habits[block.users]
+        return diagonals(varies) + self.others.noisier * error
 
-    def surprise(self, block: Block, said: Said, inputs: Inputs) -> Surprise:
-        """Return what is more than ordinary of these users; found once, as far as there is room."""
+    def surprise(
+        self, block: Block, said: Said, inputs: Inputs, *, for_evidence: bool = False
+    ) -> Surprise:
+        """Return what is more than ordinary of these users; found once, as far as there is room.
+
+        An evidence needs less than the statistic.
+        """
         key = block.users.tobytes()
         if key in self.kept:
             return self.kept[key]
         bend, ordinary = block.bend(said.mm, said.mt, said.tt), self.ordinary(block)
         spread = block.spread(said, inputs.answers)
         varies = None if spread is None else spread + bend @ ordinary @ bend
-        agreed = self._agreed(block, inputs)
-        agreed /= np.maximum(bend[:, SLOPE, SLOPE], LEAST_KNOWN)[:, None]
+        agreed = None
+        if not for_evidence:
+            agreed = self._agreed(block, inputs)
+            agreed /= np.maximum(bend[:, SLOPE, SLOPE], LEAST_KNOWN)[:, None]
         found = Surprise.of(
             Rest.of(ordinary, bend), block.n_traits, varies, agreed, float(self.variances[SLOPE])
         )
@@ -257,38 +299,46 @@ class Yardstick:
         return list(self.directions.blocks(users, self.expected.apart, most))
 
 
-def _without_own_ties(
-    inputs: Inputs, directions: Directions, said: Said, inside: Mask
-) -> Floats | float:
-    """Return by how much the levels of questions change once own votes make no habits of items.
+class _Habits(NamedTuple):
+    """The tie habits of items by the votes of the others, for every user."""
 
-    Each habit is corrected by itself: pairs of items that are compared at random give the same as
-    all habits together.
-    """
-    answers, consensus = inputs.answers, inputs.consensus
-    if not consensus.vector.has_habits:
-        return 0.0
-    first = directions.first[answers.user] - directions.n_traits
-    left, right = first + directions.left, first + directions.right
-    n_slots, n_items = len(directions.item), inputs.votes.n_items
-    pull, own = (
-        np.bincount(left, each, n_slots) + np.bincount(right, each, n_slots)
-        for each in (said.by_level, said.tt)
-    )
-    counts = np.zeros(n_slots)
-    counts[left] = counts[right] = inside[answers.user]
-    item = np.minimum(directions.item, n_items)  # slots of traits are of no item
-    (total,) = inputs.runtime.total(np.bincount(item, own * counts, n_items + 1))
-    known = total[item] - own + 1.0 / consensus.terms.habit_variance
-    step = -counts * pull / np.maximum(known, LEAST_KNOWN)
-    return np.asarray(step[left] + step[right])
+    by_level: Floats  # (n_questions,) by how much these change the level
+    variance: Floats  # (n_users,) of the error that they make in the levels of a user, on average
 
+    @classmethod
+    def of_others(cls, inputs: Inputs, directions: Directions, said: Said, inside: Mask) -> _Habits:
+        """Take a user's own votes out of the habits of the items that were shown.
 
-def diagonals(values: Floats) -> Floats:
-    """Return matrices with these on their diagonals: (n, width, width)."""
-    matrices = np.zeros((*values.shape, values.shape[1]))
-    np.einsum("nii->ni", matrices)[:] = values
-    return matrices
+        Each habit is corrected by itself: pairs of items that are compared at random give the same
+        as all habits together.
+        """
+        answers, consensus, n_items = inputs.answers, inputs.consensus, inputs.votes.n_items
+        if not consensus.vector.has_habits:
+            return cls.none(inputs)
+        first = directions.first[answers.user] - directions.n_traits
+        left, right = first + directions.left, first + directions.right
+        pull, own, amount = (
+            np.bincount(left, each, len(directions.item))
+            + np.bincount(right, each, len(directions.item))
+            for each in (said.by_level, said.tt, answers.n_votes * answers.weight)
+        )
+        owner, counts = np.zeros((2, len(directions.item)), dtype=np.int64)
+        owner[left] = owner[right] = answers.user
+        counts[left] = counts[right] = inside[answers.user]
+        item = np.minimum(directions.item, n_items)  # slots of traits are of no item
+        (total,) = inputs.runtime.total(np.bincount(item, own * counts, n_items + 1))
+        known = total[item] - counts * own + 1.0 / consensus.terms.habit_variance
+        known = np.maximum(known, LEAST_KNOWN)
+        step = -counts * pull / known
+        votes = np.maximum(answers.sum_by_user(answers.n_votes * answers.weight), LEAST_KNOWN)
+        share = amount / votes[owner]
+        variance = np.bincount(owner, share**2 / known, answers.n_users).astype(np.float64)
+        return cls(np.asarray(step[left] + step[right]), variance)
+
+    @classmethod
+    def none(cls, inputs: Inputs) -> _Habits:
+        """Take habits as they are."""
+        return cls(np.zeros(len(inputs.answers.user)), np.zeros(inputs.answers.n_users))
 
 
 # --- by how much users differ ----------------------------------------------------------------
@@ -315,11 +365,12 @@ def _estimated(inputs: Inputs, start: Yardstick, n_rounds: int) -> tuple[Floats,
     """Estimate means and variances of ordinary users' deviations, in rounds."""
     answers, expected = inputs.answers, start.expected
     yardstick, means, share = start, np.zeros(start.directions.n_traits + 1), FIRST_SHARE
-    careless = without_items(answers, expected.has_ties)
+    careless, noisier = without_items(answers, expected.has_ties), answers.noisier
     looks = [
-        _Look(block, start.others.error(block), careless[block.users])
+        _Look(block, start.others.error(block), careless[block.users], noisier[block.users])
         for block in start.blocks(_sample(inputs, start.directions))
     ]
+    before, boldness = np.zeros_like(means), np.ones_like(means)
     for number in range(n_rounds):
         margin, level = expected.margin.copy(), expected.level.copy()
         for look in looks:
@@ -336,9 +387,13 @@ def _estimated(inputs: Inputs, start: Yardstick, n_rounds: int) -> tuple[Floats,
         for look in looks:
             sums = sums.plus(look.again(yardstick, said, means, likelihood, share))
         found = _Sums(*inputs.runtime.total(*sums))
-        change = found.squares / np.maximum(found.known, LEAST_KNOWN)
-        change = change ** np.where(change > 1.0, MORE, LESS)
-        change = np.clip(change, 1.0 / MOST_CHANGE, MOST_CHANGE)
+        change = np.log(
+            np.maximum(found.squares, LEAST_KNOWN) / np.maximum(found.known, LEAST_KNOWN)
+        )
+        # A correction that went too far is taken back by less.
+        boldness = np.where(change * before < 0.0, 0.5 * boldness, boldness)
+        before, change = change, change * boldness * np.where(change > 0.0, MORE, LESS)
+        change = np.exp(np.clip(change, -MOST_CHANGE, MOST_CHANGE))
         variances = np.clip(yardstick.variances * change, SMALLEST, LARGEST)
         variances *= yardstick.variances > 0.0
         yardstick = replace(yardstick, variances=variances)
@@ -355,8 +410,8 @@ class _Look:
     Votes are taken as if they were normal around where they are looked at.
     """
 
-    def __init__(self, block: Block, error: Floats, careless: Floats) -> None:
-        self.block, self.error, self.careless = block, error, careless
+    def __init__(self, block: Block, error: Floats, careless: Floats, noisier: Floats) -> None:
+        self.block, self.error, self.careless, self.noisier = block, error, careless, noisier
         self.mode = np.zeros((len(block.users), block.width))
         self.odds = np.zeros(len(block.users))  # that a user is not an ordinary one
 
@@ -370,25 +425,25 @@ class _Look:
         bend = block.bend(said.mm, said.mt, said.tt)
         pull = block.pull(said.by_margin, said.by_level)
         centre = means[component]
-        whole = pull + np.einsum("nij,nj->ni", bend, self.mode - centre)
+        whole = pull + times(bend, self.mode - centre)
         ordinary = yardstick.around(block, self.error)
         rest, spread = Rest.of(ordinary, bend), block.spread(said, yardstick.directions.answers)
         varies = None if spread is None else spread + bend @ ordinary @ bend
-        own = np.einsum("nij,nj->ni", rest.after, whole)
-        left = np.einsum("nij,nj->ni", rest.rows, whole)
+        left = times(rest.rows, whole)
+        own = times(ordinary, left)
         if likelihood is not None:
             step = centre + own - self.mode
-            gained = np.sum(pull * step, axis=1) - 0.5 * np.einsum("ni,nij,nj->n", step, bend, step)
+            gained = np.sum((pull - 0.5 * times(bend, step)) * step, axis=1)
             evidence = likelihood[block.users] + gained
             evidence -= 0.5 * (np.sum(own * left, axis=1) + rest.size)
             more = Surprise.of(rest, block.n_traits, varies).evidence(whole)
-            self.odds = np.logaddexp(more, self.careless - evidence)
+            self.odds = np.logaddexp(more, (self.careless - evidence) / self.noisier)
         self.mode = centre + own
         # Yes or no: weights between would favour those who, by chance, agree best.
         is_ordinary = (self.odds < np.log(1.0 / share - 1.0)).astype(np.float64)
-        explained = np.einsum("nii->ni", rest.known)
+        explained = rest.variances
         if varies is not None:  # votes of different weights
-            explained = np.einsum("nij,njk,nik->ni", rest.rows, varies, rest.rows)
+            explained = np.einsum("nij,nij->ni", rest.rows @ varies, rest.rows)
         squares, known, slopes = (
             np.bincount(component, is_ordinary @ each, len(means)).astype(np.float64)
             for each in (left**2, explained, left)

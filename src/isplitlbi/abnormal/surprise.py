@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import log_ndtr
 
+from isplitlbi.abnormal.matrices import inverse, precision
 from isplitlbi.typing import Floats
 
 __all__ = [
@@ -32,24 +33,28 @@ SLOPES = np.array([1.0, 1.35, 1.7, 2.2, 3.0, 5.0, 10.0])
 class Rest(NamedTuple):
     """What is left of slopes once ordinary deviations took their share: (n, width, width) each."""
 
-    after: Floats  # covariances of deviations, given the votes
     rows: Floats  # by which slopes are multiplied to leave the rest
-    known: Floats  # the variance of the rest
-    both: Floats  # one, and what votes make of ordinary deviations
+    bend: Floats  # how votes bend
+    size: Floats  # (n,) by how much votes narrow the deviations down: a logarithm
 
     @classmethod
     def of(cls, ordinary: Floats, bend: Floats) -> Rest:
         """Find it for deviations of some covariance, and votes that bend so much."""
-        one = np.eye(bend.shape[-1])
-        both = one + ordinary @ bend
-        after = np.asarray(np.linalg.solve(both, ordinary))
-        rows = one - bend @ after
-        return cls(after, rows, rows @ bend, both)
+        known, before, unit = precision(ordinary)
+        after, size = inverse(known + unit[:, :, None] * bend * unit[:, None, :])
+        rows = (bend * -unit[:, None, :]) @ (after * unit[:, None, :])
+        np.einsum("nii->ni", rows)[:] += 1.0
+        return cls(rows, bend, before + size)
 
     @property
-    def size(self) -> Floats:
-        """By how much votes narrow the deviations down: a logarithm for every user."""
-        return np.asarray(np.linalg.slogdet(self.both)[1])
+    def known(self) -> Floats:
+        """The variance of the rest."""
+        return np.asarray(self.rows @ self.bend)
+
+    @property
+    def variances(self) -> Floats:
+        """The diagonals of these: (n, width)."""
+        return np.asarray(np.einsum("nij,nij->ni", self.rows, self.bend))
 
 
 class Reading(NamedTuple):
@@ -137,13 +142,12 @@ class Surprise(NamedTuple):
         Slopes of votes with different weights vary otherwise than votes bend. For ``agreed`` and
         ``variance`` see `Reading`; evidences do without.
         """
-        own = rest.known[:, n_traits:, n_traits:]
+        own = rest.rows[:, n_traits:] @ rest.bend[:, :, n_traits:]
         one = np.eye(own.shape[-1])
-        both = 0.5 * (own + np.swapaxes(own, 1, 2)) + one / DEVIATION_VARIANCE
-        weigh = np.asarray(np.linalg.inv(both))
-        cost = 0.5 * (np.linalg.slogdet(both)[1] + len(one) * np.log(DEVIATION_VARIANCE))
+        weigh, size = inverse(0.5 * (own + np.swapaxes(own, 1, 2)) + one / DEVIATION_VARIANCE)
+        cost = 0.5 * (size + len(one) * np.log(DEVIATION_VARIANCE))
         if varies is None:
-            known = np.einsum("nii->ni", rest.known)[:, :n_traits]
+            known = rest.variances[:, :n_traits]
             share = one - weigh / DEVIATION_VARIANCE
         else:
             whole = rest.rows @ varies @ np.swapaxes(rest.rows, 1, 2)
@@ -153,7 +157,7 @@ class Surprise(NamedTuple):
         freedom = mean**2 / np.maximum(np.einsum("nij,nji->n", share, share), TINY)
         slope = Reading.as_they_are(len(own))
         if agreed is not None:
-            first = rest.known[:, 0, 0]
+            first = rest.variances[:, 0]
             slope = Reading.of(agreed, first**2 / np.maximum(known[:, 0], TINY), variance)
         return cls(rest.rows, known, weigh, cost, mean, freedom, slope)
 

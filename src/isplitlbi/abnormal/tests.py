@@ -24,6 +24,7 @@ from scipy.special import chndtrinc, ndtri, pdtrc
 from isplitlbi.abnormal.directions import Block, Directions, Said, for_each
 from isplitlbi.abnormal.draws import Draws
 from isplitlbi.abnormal.expectation import Answers, Expectation, Inputs, without_items
+from isplitlbi.abnormal.matrices import inverse, times
 from isplitlbi.abnormal.ordinary import Others, Yardstick
 from isplitlbi.abnormal.surprise import DEVIATION_VARIANCE, TINY
 from isplitlbi.data.comparisons import Comparisons
@@ -192,17 +193,22 @@ def _standing(
         users = block.users
         bend = block.bend(said.mm, said.mt, said.tt)
         pull = block.pull(said.by_margin, said.by_level)
-        found, spread = yardstick.surprise(block, said, inputs), block.spread(said, answers)
-        numbers.statistic[users] = found.statistic(pull)
+        found = yardstick.surprise(block, said, inputs, for_evidence=not is_last)
         numbers.evidence[users] = found.evidence(pull)
         if is_last:
-            whole = np.linalg.inv(bend + np.eye(block.width) / DEVIATION_VARIANCE)
-            share = whole @ (bend if spread is None else spread)
+            numbers.statistic[users] = found.statistic(pull)
+            spread = block.spread(said, answers)
+            one = np.eye(block.width)
+            whole, _ = inverse(bend + one / DEVIATION_VARIANCE)
+            explained = one - whole / DEVIATION_VARIANCE  # is whole @ bend
+            share = explained if spread is None else whole @ spread
             mean = np.einsum("nii->n", share)
             # Errors of the consensus move these numbers as noise of votes does.
-            moved = np.einsum("nij,nji->n", bend @ whole @ bend, yardstick.others.error(block))
+            both = bend - explained / DEVIATION_VARIANCE  # is bend @ whole @ bend
+            others = yardstick.others
+            moved = others.noisier * np.einsum("nij,nij->n", both, others.error(block))
             more = 1.0 + moved / np.maximum(mean, TINY)
-            numbers.apart[users] = np.einsum("ni,nij,nj->n", pull, whole, pull)
+            numbers.apart[users] = np.sum(times(whole, pull) * pull, axis=1)
             numbers.mean[users] = mean * more
             numbers.variance[users] = 2.0 * more**2 * np.einsum("nij,nji->n", share, share)
 
@@ -251,7 +257,7 @@ def _yardstick(inputs: Inputs, tell: Callable[[float], None]) -> tuple[Inputs, Y
     inputs = _turned(inputs)
     first = Yardstick.of(inputs, directions, answers.voted, FIRST_VARIANCE)
     found = _standing(inputs, first, _said(inputs, first.expected), is_last=False)
-    odds = np.maximum(found.evidence, found.uninformed)
+    odds = np.maximum(found.evidence, found.uninformed / answers.noisier)
     everybody = runtime.everybody(np.where(answers.voted, odds, np.inf))
     median = float(np.median(everybody[everybody < np.inf]))
     inside = odds <= max(OUTSIDE, median)
