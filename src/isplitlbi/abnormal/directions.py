@@ -66,7 +66,7 @@ def for_each(
 ) -> None:
     """Call for each block, on several threads where that is worth it."""
     some = list(blocks)
-    left = iter(some)  # each thread takes the next one
+    left = iter(some[::-1])  # each thread takes the next one; the largest are last
 
     def take() -> None:
         for block in left:
