@@ -290,21 +290,7 @@ def _load(folder: Path, threads: int | None = None) -> ScoreEstimator:
 
 def _known(model: ScoreEstimator, kind: str, name: str | None) -> Any:
     """Return an id of the model as the model spells it; an unknown one is an error."""
-    from isplitlbi.data.vocabulary import Vocabulary, show
+    from isplitlbi.data.vocabulary import Vocabulary
 
-    if name is None:
-        return None
     ids = model.users_ if kind == "user" else model.items_
-    vocabulary = Vocabulary(ids, kind)
-    spelled: Any = name
-    if ids.dtype.kind in "iu":
-        try:
-            spelled = int(name)
-        except ValueError:
-            spelled = None
-    if spelled is None or vocabulary.encode([spelled])[0] < 0:
-        raise InvalidSetting(
-            f"{kind} {show(name)} is not among the {len(ids)} {kind}s of this model; the nearest "
-            f"is {show(vocabulary.nearest(name))}."
-        )
-    return spelled
+    return None if name is None else Vocabulary(ids, kind).spelled(name)

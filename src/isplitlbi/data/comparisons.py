@@ -19,7 +19,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
 
-import narwhals as nw
 import numpy as np
 import polars as pl
 from numpy.typing import ArrayLike, NDArray
@@ -30,13 +29,13 @@ from isplitlbi.data.features import (
     Features,
     cast_to_numbers,
     feature_names,
-    require_columns,
 )
-from isplitlbi.data.loading import Options, load
+from isplitlbi.data.loading import Options, load, load_frame
+from isplitlbi.data.notes import log_changes
 from isplitlbi.data.outcomes import outcomes_of_column
-from isplitlbi.data.times import durations_of, refuse_two_orders, row_numbers, times_of
+from isplitlbi.data.times import durations_of, times_of
 from isplitlbi.data.vocabulary import Vocabulary, as_series, first_of, show
-from isplitlbi.errors import InvalidRows, InvalidSetting, InvalidVotes, Setting
+from isplitlbi.errors import InvalidRows, InvalidSetting, InvalidVotes
 from isplitlbi.typing import Floats, Integers, Labels, Mask, Places
 
 __all__ = ["Comparisons"]
@@ -135,74 +134,34 @@ class Comparisons:
         return cls.from_series(series, names, labels, source, features=found)
 
     @classmethod
-    def from_frame(
-        cls,
-        frame: Any,
-        *,
-        user: str = "user",
-        left: str = "left",
-        right: str = "right",
-        winner: str = "winner",
-        weight: str | None = None,
-        group: str | None = None,
-        time: str | None = None,
-        duration: str | None = None,
-        in_order: bool = False,
-        features: Sequence[str] | None = None,
-        labels: Mapping[Any, str] | None = None,
-        source: str = "votes",
-    ) -> Self:
-        """Check and index votes in a data frame (pandas, polars, pyarrow, ...).
+    def from_frame(cls, frame: Any, *, source: str = "votes", **options: Any) -> Self:
+        """Check and index votes in a data frame (pandas, polars, pyarrow, ...), in any layout.
 
-        The columns ``weight`` and ``group`` are optional; they are used where the frame has them.
-        The columns ``time`` and ``duration`` are used where they are named; with ``in_order``, the
-        rows are in the order in which every user voted, and their numbers are the times.
-        Features are used where they are named: ``length`` has the columns ``length_left`` and
-        ``length_right``, or a column ``length`` of differences, left minus right.
+        Layouts and options are those of files (`isplitlbi.data.readers.read_votes`, but for the
+        format), and rows are counted in the same way, from 1. Ids stay what they are, text or
+        integers. ``source`` is what errors call the frame.
 
         Examples
         --------
-        >>> frame = pl.DataFrame({"who": ["ann"], "a": [1], "b": [2], "winner": ["left"]})
-        >>> Comparisons.from_frame(frame, user="who", left="a", right="b").items
+        >>> frame = pl.DataFrame({"judge": [7], "model_a": [1], "model_b": [2], "winner": ["tie"]})
+        >>> Comparisons.from_frame(frame).items
         array([1, 2])
         """
-        try:
-            table = nw.from_native(frame, eager_only=True)
-        except TypeError:
-            raise InvalidVotes(
-                f"{source}: expected a data frame, found {type(frame).__name__}. "
-                "Use Comparisons.from_arrays for separate columns."
-            ) from None
-        refuse_two_orders(time, in_order)
-        wanted = {"user": user, "left": left, "right": right, "winner": winner}
-        for role, asked in (("weight", weight), ("group", group)):
-            if asked is not None or role in table.columns:
-                wanted[role] = asked or role
-        for role, asked in (("time", time), ("duration", duration)):
-            if asked is not None:
-                wanted[role] = asked
-        _require_columns(wanted, table.columns, source)
-        asked_for = feature_names(features)
-        of_features = require_columns(asked_for, table.columns, [LEFT_AND_RIGHT], source)
-        for feature in of_features:
-            wanted |= feature.roles
-        series = {
-            role: as_series(table[name].to_native(), name, source) for role, name in wanted.items()
-        }
-        if in_order:
-            series["time"] = row_numbers(len(table))
-        return cls.from_series(
-            series, {"time": "time", **wanted}, labels, source, features=of_features
-        )
+        votes, _, notes = load_frame(cls, frame, source, Options(**options))
+        log_changes(notes, source)
+        return votes
 
     @classmethod
     def read(cls, path: str | Path, **options: Any) -> Self:
         """Read votes from a file: CSV, TSV, Parquet or JSON lines, in one of many layouts.
 
         Ids are read as text, so that ``007`` stays ``007``. The options are those of
-        `isplitlbi.data.readers.read_votes`, which also tells what it understood.
+        `isplitlbi.data.readers.read_votes`, which also tells what it understood. Here, what was
+        dropped or read otherwise than it stands is only logged.
         """
-        return load(cls, path, Options(**options)).votes
+        votes, _, notes = load(cls, path, Options(**options))
+        log_changes(notes, str(path))
+        return votes
 
     @classmethod
     def from_series(
@@ -419,17 +378,6 @@ def main_figures(n_votes: int, n_ties: int, n_users: int, n_items: int) -> str:
     """Say in one line what some votes are."""
     ties = f" ({n_ties / n_votes:.1%} ties)".replace("%", " %") if n_votes else ""
     return f"{n_votes:,} votes{ties} by {n_users:,} users on {n_items:,} items"
-
-
-def _require_columns(wanted: Mapping[str, str], columns: Sequence[str], source: str) -> None:
-    """Refuse a frame without the column of some role."""
-    for role, name in wanted.items():
-        if name not in columns:
-            found = ", ".join(map(str, columns)) or "no columns at all"
-            raise InvalidVotes(
-                f"{source}: no column {name!r} for the {role}; found: {found}. "
-                "Name the right one with ", Setting(role, of="column"), ".",
-            )  # fmt: skip
 
 
 def _check_shape(series: Mapping[str, pl.Series], names: Mapping[str, str], source: str) -> None:

@@ -32,10 +32,10 @@ from isplitlbi.abnormal import (
 from isplitlbi.abnormal.job import FindAbnormal, find_abnormal_on
 from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.data.features import Features
+from isplitlbi.data.labels import NUMBERS, OutcomeLabels
 from isplitlbi.data.layout import Shown
 from isplitlbi.data.readers import Parts
 from isplitlbi.data.summary import Summary
-from isplitlbi.data.vocabulary import show
 from isplitlbi.errors import InvalidSetting, InvalidVotes
 from isplitlbi.estimators.cards import (
     FeatureEffect,
@@ -82,7 +82,10 @@ class ScoreEstimator(VoteEstimator):
     ----------
     users_, items_ : arrays of ids, sorted
     classes_ : array
-        What may be predicted: -1, 0 and 1, or -1 and 1 where there are no ties.
+        What may be predicted: -1, 0 and 1, or -1 and 1 where there are no ties; where y was words,
+        those words, sorted.
+    outcome_labels_ : OutcomeLabels
+        Which outcome each of them stands for.
     consensus_ : (n_items,) scores
         Where both sides are alike in all features.
     threshold_ : float or None
@@ -159,10 +162,16 @@ class ScoreEstimator(VoteEstimator):
                 )
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
-    def adopt(self, fitted: Fitted, abnormality: Abnormality | None = None) -> Self:
-        """Take over what was fitted and, where users were tested, what was found of them."""
+    def adopt(
+        self,
+        fitted: Fitted,
+        abnormality: Abnormality | None = None,
+        *,
+        labels: OutcomeLabels = NUMBERS,
+    ) -> Self:
+        """Take over what was fitted, what was found of users, and what outcomes are called."""
         terms, common = fitted.parameters.terms, fitted.parameters.common
-        self._know(fitted.summary.users, fitted.summary.items, has_ties=terms.has_ties)
+        self._know(fitted.summary.users, fitted.summary.items, labels, has_ties=terms.has_ties)
         self.fitted_, self.summary_, self.link_ = fitted, fitted.summary, fitted.link
         self.parameters_, self.terms_, self.spreads_ = fitted.parameters, terms, {**fitted.spreads}
         self.consensus_, self.habits_ = common.scores, common.habits
@@ -222,12 +231,16 @@ class ScoreEstimator(VoteEstimator):
 
     # --- predictions ------------------------------------------------------------------------
 
-    def predict(self, X: Any, rule: Rule | None = None) -> NDArray[np.int8]:
-        """Predict the outcome of each (user, left, right): 1, 0 or -1.
+    def predict(self, X: Any, rule: Rule | None = None) -> NDArray[Any]:
+        """Predict the outcome of each (user, left, right): 1, 0 or -1, or the words of y.
 
         An unknown user votes like the consensus; an unknown item is an error. The rule is the
         estimator's own unless another is given.
         """
+        return self._named(self.predict_outcomes(X, rule))
+
+    def predict_outcomes(self, X: Any, rule: Rule | None = None) -> NDArray[np.int8]:
+        """Predict the outcome of each (user, left, right): 1, 0 or -1, whatever y was."""
         rule = self.rule if rule is None else rule
         check_choice("rule", rule)
         margin, threshold = self._margins(X)
@@ -237,15 +250,22 @@ class ScoreEstimator(VoteEstimator):
         return predict_outcomes(rule, margin, threshold, log_probabilities)
 
     def predict_proba(self, X: Any) -> Floats:
-        """Return the probabilities of right, tie and left: in the order of ``classes_``."""
+        """Return the probability of every class, in the order of ``classes_``.
+
+        That is right, tie and left, unless y was words.
+        """
         return np.exp(self.predict_log_proba(X))
 
     def predict_log_proba(self, X: Any) -> Floats:
         """Return their logarithms, which stay finite where the probabilities vanish."""
         margin, threshold = self._margins(X)
         if not self.terms_.has_ties:
-            return np.column_stack([self.link_.win(side)[0] for side in (-margin, margin)])
-        return self.link_.log_probabilities(margin, threshold)[:, ::-1]
+            wins = {1: margin, -1: -margin}
+            return np.column_stack(
+                [self.link_.win(wins[outcome])[0] for outcome in self.outcome_labels_.outcomes]
+            )
+        columns = [1 - outcome for outcome in self.outcome_labels_.outcomes]
+        return self.link_.log_probabilities(margin, threshold)[:, columns]
 
     def _margins(self, X: Any) -> tuple[Floats, Floats]:
         """Return margins and thresholds; features that X does not tell of are equal."""
@@ -261,7 +281,10 @@ class ScoreEstimator(VoteEstimator):
     # --- rankings ---------------------------------------------------------------------------
 
     def scores(self, user: Any = None) -> Floats:
-        """Return a user's score for every one of ``items_``; the consensus without a user."""
+        """Return a user's score for every one of ``items_``; the consensus without a user.
+
+        Here and below, an unknown user is an error that names the nearest id.
+        """
         index = self.user_index(user)
         return self.parameters_.scores_of(index)
 
@@ -436,11 +459,10 @@ class ScoreEstimator(VoteEstimator):
             )
 
     def _voter(self, user: Any) -> int:
-        """Return the place of a user; refuse one who is not known."""
-        index = self.user_index(user)
-        if index < 0:
-            raise InvalidVotes(f"user {show(user)} has no votes in this model.")
-        return index
+        """Return the place of a user; refuse one who is not known, and nobody at all."""
+        if user is None:
+            raise InvalidSetting("name a user: the consensus has no votes of its own.")
+        return self.user_index(user)
 
     def telling_votes(self, user: Any, most: int = 10) -> list[TellingVote]:
         """Return the votes of a user that the consensus least expected, the least likely first."""

@@ -14,7 +14,7 @@ from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.data.features import LEFT_AND_RIGHT, Features, differences_of, find_columns
 from isplitlbi.data.readers import Parts
 from isplitlbi.data.vocabulary import as_series
-from isplitlbi.errors import InvalidSetting, InvalidVotes
+from isplitlbi.errors import InvalidSetting, InvalidVotes, Setting
 from isplitlbi.runtime.local import available_threads
 from isplitlbi.selection import RULES
 from isplitlbi.typing import Floats
@@ -69,7 +69,7 @@ def threads_of(n_jobs: int | None) -> int:
 
 
 def as_votes(X: Any, y: Any, sample_weight: ArrayLike | None) -> Comparisons:
-    """Take votes as they are, read files, or index a frame of pairs together with its outcomes."""
+    """Take votes as they are, read files and frames, or index pairs together with outcomes."""
     if isinstance(X, Comparisons | Parts | str | Path):
         if y is not None or sample_weight is not None:
             raise InvalidVotes("votes already have outcomes and weights: give no y.")
@@ -77,8 +77,28 @@ def as_votes(X: Any, y: Any, sample_weight: ArrayLike | None) -> Comparisons:
             return X
         return X.read().votes if isinstance(X, Parts) else Comparisons.read(X)
     if y is None:
-        raise InvalidVotes("give y, the outcomes (1, 0, -1), or fit on Comparisons.")
+        return _votes_in_frame(X, sample_weight)
     return Comparisons.from_arrays(*pair_columns(X), y, weight=sample_weight)
+
+
+def _votes_in_frame(X: Any, sample_weight: ArrayLike | None) -> Comparisons:
+    """Read a frame that has outcomes in it."""
+    table: Any = nw.from_native(X, eager_only=True, pass_through=True)
+    if not isinstance(table, nw.DataFrame):
+        raise InvalidVotes(
+            "give y, the outcomes (1, 0, -1), or fit on Comparisons or on a frame with outcomes."
+        )
+    if sample_weight is not None:
+        raise InvalidVotes("a frame of votes has its weights in a column weight: give no others.")
+    try:
+        return Comparisons.from_frame(X, source="X")
+    except InvalidVotes as error:
+        if any(isinstance(part, Setting) for part in error.args):
+            raise InvalidVotes(
+                *error.args,
+                " Say so to Comparisons.from_frame and fit on what it returns, or give y.",
+            ) from None
+        raise
 
 
 def as_given(X: Any, y: Any, sample_weight: ArrayLike | None) -> Comparisons | Parts:
