@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from isplitlbi.data.comparisons import Comparisons
-from isplitlbi.data.labels import OutcomeLabels
+from isplitlbi.data.labels import NUMBERS, OutcomeLabels
 from isplitlbi.data.vocabulary import Vocabulary, as_series, first_of
 from isplitlbi.errors import InvalidVotes
 from isplitlbi.estimators.inputs import as_votes, pair_columns
@@ -34,7 +34,12 @@ class VoteEstimator(ClassifierMixin, BaseEstimator):
     outcome_labels_: OutcomeLabels  # what each of the classes stands for
 
     def _know(
-        self, users: Labels, items: Labels, labels: OutcomeLabels, *, has_ties: bool = True
+        self,
+        users: Labels,
+        items: Labels,
+        labels: OutcomeLabels = NUMBERS,
+        *,
+        has_ties: bool = True,
     ) -> Self:
         """Remember whom and what the votes are about, and what outcomes are called."""
         self.users_, self.items_ = users, items
