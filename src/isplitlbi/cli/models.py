@@ -64,13 +64,17 @@ Fdr = Annotated[
     ),
 ]
 Kinds = Annotated[
-    list[str] | None, typer.Option("--kind", help="Only users of this kind; may be repeated.")
+    list[str] | None,
+    typer.Option(
+        "--kind",
+        help="Only users of this kind, or of several separated by commas; may be repeated.",
+    ),
 ]
 Lists = Annotated[
     list[str] | None,
     typer.Option(
         "--list",
-        help="Only users on this list, unreliable or different; may be repeated. With --effect, "
+        help="Only users on this list, unreliable or different; several as --kind. With --effect, "
         "those on it are left out: the unreliable by default.",
     ),
 ]
@@ -104,6 +108,7 @@ def abnormal(
 
     from isplitlbi.output.tables import users_table, with_cards
 
+    lists, kinds = _split(lists), _split(kinds)
     _refuse_unknown(lists, kinds)
     fitted = _load(model, threads)
     found = _test_users(fitted, fdr, quiet)
@@ -123,6 +128,13 @@ def abnormal(
         return
     shown = table if everybody else table.filter("abnormal")
     print_abnormal(standard_output(), fitted, found, shown)
+
+
+def _split(names: list[str] | None) -> list[str] | None:
+    """Return names that are repeated or separated by commas, one by one."""
+    if names is None:
+        return None
+    return [name.strip() for several in names for name in several.split(",")]
 
 
 def _refuse_unknown(lists: list[str] | None, kinds: list[str] | None) -> None:

@@ -32,14 +32,16 @@ from isplitlbi.data.features import (
 )
 from isplitlbi.data.loading import Options, load, load_frame
 from isplitlbi.data.notes import log_changes
-from isplitlbi.data.outcomes import outcomes_of_column
+from isplitlbi.data.outcomes import WINNERS, outcomes_of_column
 from isplitlbi.data.times import durations_of, times_of
 from isplitlbi.data.vocabulary import Vocabulary, as_series, first_of, show
 from isplitlbi.errors import InvalidRows, InvalidSetting, InvalidVotes
+from isplitlbi.markup import as_html
 from isplitlbi.typing import Floats, Integers, Labels, Mask, Places
 
 __all__ = ["Comparisons"]
 
+FIRST = 5  # votes that a notebook shows
 _PER_VOTE = ("user", "left", "right", "outcome", "weight", "group", "time", "duration")
 
 
@@ -312,6 +314,18 @@ class Comparisons:
         n_ties = int(np.count_nonzero(self.outcome == 0))
         return f"Comparisons: {main_figures(self.n_votes, n_ties, self.n_users, self.n_items)}"
 
+    def _repr_html_(self) -> str:
+        """Show a notebook what is in it, and the first votes."""
+        rows = [
+            [self.users[u], self.items[a], self.items[b], WINNERS[outcome]]
+            for u, a, b, outcome in zip(
+                *(column[:FIRST].tolist() for column in (self.user, self.left, self.right)),
+                self.outcome[:FIRST].tolist(), strict=True,
+            )
+        ]  # fmt: skip
+        more = [["..."] * 4] if len(self) > FIRST else []
+        return as_html([repr(self)], ["user", "left", "right", "winner"], [*rows, *more])
+
     @property
     def votes_per_user(self) -> Places:
         """Number of votes of every user."""
@@ -372,6 +386,66 @@ class Comparisons:
         if self.features is not None:
             parts["features"] = self.features.subset(chosen)
         return replace(self, **parts, whole=self if self.whole is None else self.whole)
+
+    def without(self, users: Any = (), items: Any = ()) -> Self:
+        """Return the votes without those of some users and on some items.
+
+        These are gone from the vocabularies, as is everybody who has no votes left: what remains is
+        what a file without such rows would give. An unknown id is an error that names the nearest.
+
+        Examples
+        --------
+        >>> votes = Comparisons.from_arrays(
+        ...     ["ann", "bob", "bob"], ["tea"] * 3, ["milk", "milk", "rum"], [1, 0, -1]
+        ... )
+        >>> votes.without(items=["rum"])
+        Comparisons: 2 votes (50.0 % ties) by 2 users on 2 items
+        >>> votes.without(users="bob").users
+        array(['ann'], dtype=object)
+        """
+        kept = np.ones(self.n_votes, dtype=np.bool_)
+        for ids, labels, what, columns in (
+            (users, self.users, "user", (self.user,)),
+            (items, self.items, "item", (self.left, self.right)),
+        ):
+            one = isinstance(ids, str | int | np.integer)
+            chosen = as_series([ids] if one else ids, what, "these votes")
+            if len(chosen):
+                places = Vocabulary(labels, what).require(chosen, "these votes")
+                dropped = np.isin(np.arange(len(labels)), places)
+                for column in columns:
+                    kept &= ~dropped[column]
+        if kept.all():
+            return self
+        if not kept.any():
+            raise InvalidVotes("no votes are left without these users and items. Leave out fewer.")
+        return self._alone(np.flatnonzero(kept))
+
+    def _alone(self, rows: Places) -> Self:
+        """Return some of the votes with vocabularies, and units of features, of their own."""
+        parts: dict[str, Any] = {"whole": None}
+        for name in _PER_VOTE:
+            values = getattr(self, name)
+            parts[name] = None if values is None else values[rows]
+        parts["users"], (parts["user"],) = _in_use(self.users, parts["user"])
+        sides = parts["left"], parts["right"]
+        parts["items"], (parts["left"], parts["right"]) = _in_use(self.items, *sides)
+        if self.groups is not None and parts["group"] is not None:
+            parts["groups"], (parts["group"],) = _in_use(self.groups, parts["group"])
+        _freeze(*(parts[name] for name in (*_PER_VOTE, "users", "items")))
+        if self.features is not None:
+            differences = self.features.differences[rows]
+            parts["features"] = Features.of(self.features.names, differences, parts["weight"])
+        return replace(self, **parts)
+
+
+def _in_use(labels: Labels, *columns: Integers) -> tuple[Labels, list[Integers]]:
+    """Return the labels that columns of indices use, and the columns as indices into these."""
+    used = np.zeros(len(labels), dtype=np.bool_)
+    for column in columns:
+        used[column] = True
+    place = (np.cumsum(used) - 1).astype(np.int32)
+    return labels[used], [place[column] for column in columns]
 
 
 def main_figures(n_votes: int, n_ties: int, n_users: int, n_items: int) -> str:

@@ -16,6 +16,7 @@ __all__ = [
     "Dropped",
     "DurationTaken",
     "FeatureTaken",
+    "LeftOut",
     "Note",
     "NothingThere",
     "ReadAs",
@@ -80,6 +81,33 @@ class Dropped(Note):
     def sentence(self) -> str:
         """Say how many, and why unless the unit says it."""
         return f"{counted(self.count, self.unit)} dropped{f': {self.why}' if self.why else ''}."
+
+
+@dataclass(frozen=True)
+class LeftOut(Note):
+    """Votes of some users, and on some items, were left out, as was asked for."""
+
+    changes_votes = True
+
+    users: int
+    items: int
+    other_users: int = 0  # who have no votes left
+    other_items: int = 0
+
+    def sentence(self) -> str:
+        """Say how many votes, of how many users and items."""
+        if not self.users + self.items:
+            return "Left out: nothing, since no user and no item is named."
+        votes, named = counted(self.count, "vote"), _numbers(self.users, self.items)
+        if not self.other_users + self.other_items:
+            return f"Left out: {votes} of {named}."
+        others = _numbers(self.other_users, self.other_items, "other ")
+        return f"Left out: {votes} of {named}; without these, {others} had no votes left."
+
+
+def _numbers(users: int, items: int, which: str = "") -> str:
+    named = ((users, "user"), (items, "item"))
+    return " and ".join(counted(n, f"{which}{unit}") for n, unit in named if n)
 
 
 @dataclass(frozen=True)

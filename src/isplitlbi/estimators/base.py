@@ -54,6 +54,7 @@ from isplitlbi.estimators.inputs import (
 )
 from isplitlbi.estimators.voting import VoteEstimator
 from isplitlbi.fitting import Fitted
+from isplitlbi.markup import as_html
 from isplitlbi.model import ranking as rankings
 from isplitlbi.model.links import Link
 from isplitlbi.model.parameters import Consensus, Parameters
@@ -70,6 +71,8 @@ if TYPE_CHECKING:
     from distributed import Client
 
 __all__ = ["ScoreEstimator"]
+
+FIRST_TIERS = 10  # of the consensus, that a notebook shows
 
 # What there is once users are tested.
 _OF_TESTS = ("abnormality_", "abnormal_users_", "unreliable_users_", "different_users_")
@@ -197,6 +200,23 @@ class ScoreEstimator(VoteEstimator):
         if abnormality is not None:
             self._remember(abnormality)
         return self
+
+    def _repr_html_(self) -> str:
+        """Show a notebook what was fitted, in short; settings, where nothing was."""
+        if "fitted_" not in self.__dict__:
+            return str(super()._repr_html_inner())
+        told = [f"{type(self).__name__}, fitted on {self.summary_}."]
+        if hasattr(self, "abnormality_"):
+            n_unreliable, n_different = len(self.unreliable_users_), len(self.different_users_)
+            told.append(f"Unreliable users: {n_unreliable}. Different users: {n_different}.")
+        tiers = [
+            [number, ", ".join(map(str, tier))]
+            for number, tier in enumerate(self.ranking().tiers[:FIRST_TIERS], start=1)
+        ]
+        return as_html(told, ["tier" if self.terms_.has_ties else "rank", "items"], tiers)
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
+        return {"text/plain": repr(self), "text/html": self._repr_html_()}
 
     # --- votes ------------------------------------------------------------------------------
 
