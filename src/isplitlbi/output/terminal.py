@@ -92,6 +92,10 @@ def print_table(console: Console, table: Table) -> None:
 
     if not console.is_terminal:
         unbounded = console.options.update(max_width=WIDEST)
+        for column in table.columns:
+            if column.no_wrap:
+                cells = (Measurement.get(console, unbounded, cell) for cell in column.cells)
+                column.min_width = max((cell.maximum for cell in cells), default=0)
         needed = Measurement.get(console, unbounded, table).minimum
         if needed > console.width:
             usual, console.width = console.width, needed
