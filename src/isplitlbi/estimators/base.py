@@ -12,7 +12,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
@@ -31,9 +30,7 @@ from isplitlbi.abnormal import (
 )
 from isplitlbi.abnormal.job import FindAbnormal, find_abnormal_on
 from isplitlbi.data.comparisons import Comparisons
-from isplitlbi.data.features import Features
 from isplitlbi.data.labels import NUMBERS, OutcomeLabels
-from isplitlbi.data.layout import Shown
 from isplitlbi.data.readers import Parts
 from isplitlbi.data.summary import Summary
 from isplitlbi.errors import InvalidSetting, InvalidVotes
@@ -47,14 +44,12 @@ from isplitlbi.estimators.cards import (
 )
 from isplitlbi.estimators.certainty import Certainty
 from isplitlbi.estimators.inputs import (
-    Pairs,
     check_choice,
-    pair_features,
     threads_of,
 )
-from isplitlbi.estimators.voting import VoteEstimator
+from isplitlbi.estimators.notebook import shown_in_notebook
+from isplitlbi.estimators.predicting import ScorePredictor
 from isplitlbi.fitting import Fitted
-from isplitlbi.markup import as_html
 from isplitlbi.model import ranking as rankings
 from isplitlbi.model.links import Link
 from isplitlbi.model.parameters import Consensus, Parameters
@@ -63,7 +58,7 @@ from isplitlbi.model.terms import Feature, Side, Terms
 from isplitlbi.path import RegularizationPath
 from isplitlbi.runtime.base import Workforce
 from isplitlbi.runtime.choice import runtime_for
-from isplitlbi.selection import Rule, Selection, predict_outcomes
+from isplitlbi.selection import Rule, Selection
 from isplitlbi.solvers import bootstrap_consensus
 from isplitlbi.typing import Floats
 
@@ -72,13 +67,11 @@ if TYPE_CHECKING:
 
 __all__ = ["ScoreEstimator"]
 
-FIRST_TIERS = 10  # of the consensus, that a notebook shows
-
 # What there is once users are tested.
 _OF_TESTS = ("abnormality_", "abnormal_users_", "unreliable_users_", "different_users_")
 
 
-class ScoreEstimator(VoteEstimator):
+class ScoreEstimator(ScorePredictor):
     """One whose outcomes follow from scores and a tie threshold (``parameters_``), by a link.
 
     Attributes
@@ -203,17 +196,7 @@ class ScoreEstimator(VoteEstimator):
 
     def _repr_html_(self) -> str:
         """Show a notebook what was fitted, in short; settings, where nothing was."""
-        if "fitted_" not in self.__dict__:
-            return str(super()._repr_html_inner())
-        told = [f"{type(self).__name__}, fitted on {self.summary_}."]
-        if hasattr(self, "abnormality_"):
-            n_unreliable, n_different = len(self.unreliable_users_), len(self.different_users_)
-            told.append(f"Unreliable users: {n_unreliable}. Different users: {n_different}.")
-        tiers = [
-            [number, ", ".join(map(str, tier))]
-            for number, tier in enumerate(self.ranking().tiers[:FIRST_TIERS], start=1)
-        ]
-        return as_html(told, ["tier" if self.terms_.has_ties else "rank", "items"], tiers)
+        return shown_in_notebook(self) or str(super()._repr_html_inner())
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
         return {"text/plain": repr(self), "text/html": self._repr_html_()}
@@ -248,55 +231,6 @@ class ScoreEstimator(VoteEstimator):
             votes = self.fitted_.votes
             where = f"{votes.folder}: " if isinstance(votes, Parts) else ""
             raise InvalidVotes(f"{where}these are not the votes of this model any more.")
-
-    # --- predictions ------------------------------------------------------------------------
-
-    def predict(self, X: Any, rule: Rule | None = None) -> NDArray[Any]:
-        """Predict the outcome of each (user, left, right): 1, 0 or -1, or the words of y.
-
-        An unknown user votes like the consensus; an unknown item is an error. The rule is the
-        estimator's own unless another is given.
-        """
-        return self._named(self.predict_outcomes(X, rule))
-
-    def predict_outcomes(self, X: Any, rule: Rule | None = None) -> NDArray[np.int8]:
-        """Predict the outcome of each (user, left, right): 1, 0 or -1, whatever y was."""
-        rule = self.rule if rule is None else rule
-        check_choice("rule", rule)
-        margin, threshold = self._margins(X)
-        if not self.terms_.has_ties:  # one of two wins; of equals, the one on the left
-            return np.where(margin >= 0.0, 1, -1).astype(np.int8)
-        log_probabilities = self.link_.log_probabilities(margin, threshold)
-        return predict_outcomes(rule, margin, threshold, log_probabilities)
-
-    def predict_proba(self, X: Any) -> Floats:
-        """Return the probability of every class, in the order of ``classes_``.
-
-        That is right, tie and left, unless y was words.
-        """
-        return np.exp(self.predict_log_proba(X))
-
-    def predict_log_proba(self, X: Any) -> Floats:
-        """Return their logarithms, which stay finite where the probabilities vanish."""
-        margin, threshold = self._margins(X)
-        if not self.terms_.has_ties:
-            wins = {1: margin, -1: -margin}
-            return np.column_stack(
-                [self.link_.win(wins[outcome])[0] for outcome in self.outcome_labels_.outcomes]
-            )
-        columns = [1 - outcome for outcome in self.outcome_labels_.outcomes]
-        return self.link_.log_probabilities(margin, threshold)[:, columns]
-
-    def _margins(self, X: Any) -> tuple[Floats, Floats]:
-        """Return margins and thresholds; features that X does not tell of are equal."""
-        user, left, right = self._indices(X)
-        shown, units = None, self.summary_.units
-        if units is not None:
-            values = pair_features(X, units.names, units.scale)
-            if values is not None:
-                features = Features(units.names, values * units.scale, units.scale)
-                shown = Shown(left, right, Pairs(features), np.arange(len(left)))
-        return self.parameters_.margin_and_threshold(user, left, right, shown)
 
     # --- rankings ---------------------------------------------------------------------------
 
