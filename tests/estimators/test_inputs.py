@@ -71,6 +71,13 @@ def test_a_bad_frame_is_refused_with_the_row_and_what_to_do(arena, X):
         ISplitLBI().fit(arena, sample_weight=np.ones(len(arena)))
 
 
+def test_a_frame_with_two_columns_of_one_name_is_refused(X, y, quick):
+    twice = pd.concat([X, X[["left"]]], axis=1)
+    for use in (ISplitLBI().fit, lambda X: ISplitLBI().fit(X, y), quick.predict):
+        with pytest.raises(InvalidVotes, match="X: two of its columns have the same name"):
+            use(twice)
+
+
 WORDS = {
     "plain": {1: "left", 0: "tie", -1: "right"},
     "of arenas": {1: "model_a", 0: "tie", -1: "model_b"},

@@ -24,6 +24,7 @@ from isplitlbi.output.summary import print_card, print_ranking, print_tiers
 from isplitlbi.output.terminal import (
     Format,
     emit,
+    listen_to_remarks,
     print_abnormal,
     print_user,
     progress_bar,
@@ -201,6 +202,7 @@ def predict(
     from isplitlbi.data.readers import read_pairs
     from isplitlbi.output.tables import predictions_table
 
+    listen_to_remarks(quiet)
     fitted = _load(model)
     units = fitted.fitted_.summary.units
     read = read_pairs(

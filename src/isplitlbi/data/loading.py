@@ -15,6 +15,7 @@ from typing import Any, Generic, NamedTuple, Protocol, Self, TypeVar
 
 import narwhals as nw
 import polars as pl
+from narwhals.exceptions import DuplicateError
 
 from isplitlbi.data.features import FEATURE, FeatureColumns, Features, feature_names
 from isplitlbi.data.formats import Dropping, RawFile, Table, read_table
@@ -43,7 +44,17 @@ from isplitlbi.data.vocabulary import as_series, show
 from isplitlbi.errors import InvalidRows, InvalidSetting, InvalidVotes, Setting
 from isplitlbi.typing import Floats, Integers
 
-__all__ = ["OPTIONS", "Described", "Folder", "NoVotes", "Options", "as_text", "load", "load_frame"]
+__all__ = [
+    "OPTIONS",
+    "Described",
+    "Folder",
+    "NoVotes",
+    "Options",
+    "as_text",
+    "frame_of",
+    "load",
+    "load_frame",
+]
 
 IDS = ("user", "left", "right", "group", "item3", "item4", "item5")
 
@@ -166,15 +177,25 @@ def load(
     return _load_table(kind, table, file.name, options, dropping, is_part=is_part)
 
 
+def frame_of(thing: Any, source: str) -> Any | None:
+    """Return a data frame (pandas, polars, pyarrow, ...) as narwhals has it; None for no frame."""
+    try:
+        found: Any = nw.from_native(thing, eager_only=True, pass_through=True)
+    except DuplicateError:
+        raise InvalidVotes(
+            f"{source}: two of its columns have the same name. Rename one of them."
+        ) from None
+    return found if isinstance(found, nw.DataFrame) else None
+
+
 def load_frame(kind: type[V], frame: Any, source: str, options: Options) -> Loaded[V]:
     """Load votes from a data frame; its ids stay what they are, text or integers."""
-    try:
-        given = nw.from_native(frame, eager_only=True)
-    except TypeError:
+    given = frame_of(frame, source)
+    if given is None:
         raise InvalidVotes(
             f"{source}: expected a data frame, found {type(frame).__name__}. "
             "Use Comparisons.from_arrays for separate columns."
-        ) from None
+        )
     if options.format is not None:
         raise InvalidSetting("a data frame has no format. Leave out ", Setting("format"), ".")
     columns = [name for name in given.columns if isinstance(name, str)]

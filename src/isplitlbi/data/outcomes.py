@@ -197,6 +197,8 @@ def respelled(
     said = frame["winner"]
     if "outcome" in frame.columns:
         said = said.filter(frame["outcome"].is_null())
+    if sum((said == word).sum() for word in known) == len(said):
+        return frame  # as it should be, and faster than to count all words
     found = {}
     for word, count in said.value_counts().drop_nulls().sort("winner").iter_rows():
         spelled = known_as(word, known)

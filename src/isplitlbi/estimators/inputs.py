@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import narwhals as nw
 import numpy as np
 from numpy.typing import ArrayLike
 
 from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.data.features import LEFT_AND_RIGHT, Features, differences_of, find_columns
+from isplitlbi.data.loading import frame_of
 from isplitlbi.data.readers import Parts
 from isplitlbi.data.vocabulary import as_series
 from isplitlbi.errors import InvalidSetting, InvalidVotes, Setting
@@ -83,8 +83,7 @@ def as_votes(X: Any, y: Any, sample_weight: ArrayLike | None) -> Comparisons:
 
 def _votes_in_frame(X: Any, sample_weight: ArrayLike | None) -> Comparisons:
     """Read a frame that has outcomes in it."""
-    table: Any = nw.from_native(X, eager_only=True, pass_through=True)
-    if not isinstance(table, nw.DataFrame):
+    if frame_of(X, "X") is None:
         raise InvalidVotes(
             "give y, the outcomes (1, 0, -1), or fit on Comparisons or on a frame with outcomes."
         )
@@ -114,14 +113,14 @@ def pair_columns(X: Any) -> tuple[Any, Any, Any]:
         raise InvalidVotes(
             "X is a file, not pairs; read it first, with isplitlbi.data.readers.read_pairs."
         )
-    table: Any = nw.from_native(X, eager_only=True, pass_through=True)
-    if isinstance(table, nw.DataFrame):
+    table = frame_of(X, "X")
+    if table is not None:
         named = {"user", "left", "right"} <= set(table.columns)
         names = ["user", "left", "right"] if named else table.columns
         columns = [table.get_column(name).to_native() for name in names]
         found = ", ".join(map(str, table.columns))
     else:
-        array = table if isinstance(table, np.ndarray) else np.array(list(table), dtype=object)
+        array = X if isinstance(X, np.ndarray) else np.array(list(X), dtype=object)
         columns = list(array.T) if array.ndim == 2 else []
         found = f"an array of shape {array.shape}"
     if len(columns) != 3:
@@ -140,8 +139,8 @@ def pair_features(X: Any, names: Sequence[str], scale: Floats) -> Floats | None:
         if X.features is not None:
             found = dict(zip(X.features.names, X.features.columns, strict=True))
     else:
-        table: Any = nw.from_native(X, eager_only=True, pass_through=True)
-        if not isinstance(table, nw.DataFrame):
+        table = frame_of(X, "X")
+        if table is None:
             return None
         found, n_pairs = {}, len(table)
         for name in names:
