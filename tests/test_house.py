@@ -18,7 +18,7 @@ ROOT = Path(isplitlbi.__file__).parent
 
 # From the ground to the roof: a room imports from the floors below, never from its own floor.
 FLOORS = (
-    {"typing", "lazy"},
+    {"typing", "lazy", "markup"},
     {"errors"},
     {"files"},
     {"data"},

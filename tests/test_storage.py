@@ -17,9 +17,10 @@ from isplitlbi.data.summary import Summary
 from isplitlbi.errors import PlaceTaken, UnreadableModel, UnreadablePath
 from isplitlbi.evaluation.simulate import simulate
 from isplitlbi.model.links import Logistic
-from isplitlbi.output.tables import users_table
+from isplitlbi.output.tables import predictions_table, users_table
 from isplitlbi.solvers import Explicit
 from isplitlbi.storage import load_model, save_model
+from studies import columns_of
 from votes import assert_same, random_votes
 
 VOTES = simulate(n_users=8, n_items=5, votes_per_user=(20, 30), random_state=3).votes
@@ -213,6 +214,28 @@ def change(folder, **values):
     file.write_text(json.dumps(described | values))
 
 
+def test_outcomes_that_were_words_come_back_as_words(tmp_path):
+    pairs, y = columns_of(VOTES)
+    words = {1: "model_a", 0: "tie", -1: "model_b"}
+    model = MarginMLE().fit(pairs, [words[outcome] for outcome in y.tolist()])
+    save_model(model, tmp_path / "model")
+    loaded = load_model(tmp_path / "model")
+    assert loaded.classes_.tolist() == ["model_a", "model_b", "tie"]
+    assert loaded.predict(pairs).tolist() == model.predict(pairs).tolist()
+    np.testing.assert_array_equal(loaded.predict_proba(pairs), model.predict_proba(pairs))
+    told = predictions_table(loaded, pairs)
+    assert set(told["winner"]) <= {"left", "tie", "right"}
+    assert told.equals(predictions_table(MarginMLE().fit(VOTES), pairs))
+
+
+def test_a_folder_of_the_version_before_has_numbers_for_outcomes(folder, model):
+    file = folder / "model.json"
+    described = json.loads(file.read_text(encoding="utf-8"))
+    del described["labels"]
+    file.write_text(json.dumps(described | {"version": 7}), encoding="utf-8")
+    assert_same_model(load_model(folder), model)
+
+
 def cut(file):
     file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
 
@@ -228,6 +251,8 @@ def cut(file):
         (lambda f: change(f, version=99), "format version 99 cannot be read here.*fit the model"),
         (lambda f: change(f, version=4), "format version 4 cannot be read here.*fit the model"),
         (lambda f: change(f, version=3), "format version 3 cannot be read here.*fit the model"),
+        (lambda f: change(f, labels={"left": "a", "right": "b"}), "no words for some outcomes"),
+        (lambda f: change(f, labels={"up": 1}), "this model is damaged"),
         (lambda f: change(f, estimator="Oracle"), "this model is damaged"),
         (lambda f: change(f, fingerprint="0" * 64), "its files do not belong together"),
         (lambda f: change(f, settings={"shoe_size": 43}), "this model is damaged"),

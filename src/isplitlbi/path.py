@@ -41,7 +41,7 @@ class Ending(Enum):
     )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class RegularizationPath:
     """Snapshots of the fit at increasing times, from the consensus to everybody's own ranking.
 
@@ -76,6 +76,15 @@ class RegularizationPath:
     ending: Ending
     n_steps: int
     settings: Mapping[str, Any]
+
+    def __repr__(self) -> str:
+        """Say how long it is, and how it ended."""
+        span = f"{self.times[0]:.3g} to {self.times[-1]:.3g}" if len(self.times) else "nothing"
+        n_out, n_users = int(np.isfinite(self.entry_times).sum()), len(self.entry_times)
+        return (
+            f"RegularizationPath: {len(self.times)} times from {span} in {self.n_steps:,} steps, "
+            f"{n_out} of {n_users:,} users have left ({self.ending.name.lower()})"
+        )
 
     def at(self, time: float) -> Parameters:
         """Return the dense estimate (c, P) at any time of the path, linear between snapshots.

@@ -47,7 +47,7 @@ RULES = ("map", "threshold")
 CAUTION = 1.0  # standard errors
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Curves:
     """Scores on held-out votes along the path of one choice of nu and kappa.
 
@@ -59,6 +59,14 @@ class Curves:
     times: Floats
     fold_weight: Floats
     scores: dict[str, dict[str, Floats]]
+
+    def __repr__(self) -> str:
+        """Say of what they are."""
+        n_folds, n_times = self.scores[ESTIMATES[0]][next(iter(SCORINGS))].shape
+        return (
+            f"Curves: {n_folds} folds at {n_times} times, nu {self.dynamics.nu:.3g}, kappa "
+            f"{self.dynamics.kappa:.3g}"
+        )
 
     def mean(self, scoring: Scoring, estimate: Estimate = "dense") -> Floats:
         """Return the mean over folds at every time, each fold by its votes."""
@@ -89,7 +97,7 @@ class Curves:
         return int(np.flatnonzero(worse <= CAUTION * noise)[0])
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Selection:
     """The curves of every candidate, and the choice made from them."""
 
@@ -98,6 +106,14 @@ class Selection:
     rule: Rule
     chosen: Curves
     time: float
+
+    def __repr__(self) -> str:
+        """Say what was chosen, by what, and from how many."""
+        return (
+            f"Selection: time {self.time:.3g}, nu {self.dynamics.nu:.3g}, kappa "
+            f"{self.dynamics.kappa:.3g} by {self.scoring} ({self.rule}), of "
+            f"{len(self.candidates)} candidate{'' if len(self.candidates) == 1 else 's'}"
+        )
 
     @classmethod
     def best_of(

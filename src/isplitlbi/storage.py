@@ -1,6 +1,7 @@
 """The model folder: a fitted model on disk, for people and for programs.
 
-    model.json       which estimator, its settings, what was chosen, the votes' fingerprint, figures
+    model.json       which estimator, its settings, what was chosen, the votes' fingerprint,
+                     figures, what outcomes are called
     consensus.csv    tier,item,score
     users.csv        every user: list, effect, p-values, kind, quality, entry
     votes.npz        the votes, indexed; where workers have read them, only who voted how often
@@ -28,7 +29,9 @@ import isplitlbi
 from isplitlbi.abnormal import Abnormality
 from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.data.features import Features, Units
+from isplitlbi.data.labels import NUMBERS, OutcomeLabels
 from isplitlbi.data.layout import Layout, Slots, Vector
+from isplitlbi.data.outcomes import OUTCOMES, WINNERS
 from isplitlbi.data.readers import OPTIONS, Parts
 from isplitlbi.data.summary import Summary
 from isplitlbi.errors import (
@@ -53,7 +56,8 @@ from isplitlbi.solvers import Dynamics
 
 __all__ = ["ESTIMATORS", "load_model", "refuse_existing", "save_model"]
 
-FORMAT, FORMAT_VERSION = "isplitlbi model", 7
+FORMAT, FORMAT_VERSION = "isplitlbi model", 8
+READABLE = (7, 8)  # in version 7, outcomes were always numbers
 
 # What can be stored; a new estimator that has scores is added here.
 ESTIMATORS: dict[str, type[ScoreEstimator]] = {
@@ -150,6 +154,7 @@ def _description(model: ScoreEstimator) -> dict[str, Any]:
         "spreads": {name: float(spread) for name, spread in fitted.spreads.items()},
         "summary": main_figures(model),
         "tested": hasattr(model, "abnormality_"),
+        "labels": {WINNERS[k]: label for k, label in model.outcome_labels_.by_outcome().items()},
     }
     if isinstance(fitted.votes, Parts):
         description["votes_in"] = {
@@ -298,10 +303,10 @@ def _loaded(source: Path) -> ScoreEstimator:
     described = json.loads(text)
     if described["format"] != FORMAT:
         raise UnreadableModel(f"{source}: this is not a model folder.")
-    if described["version"] != FORMAT_VERSION:
+    if described["version"] not in READABLE:
         raise UnreadableModel(
             f"{source}: format version {described['version']} cannot be read here: this release "
-            f"reads version {FORMAT_VERSION}, so fit the model again."
+            f"reads versions {' and '.join(map(str, READABLE))}, so fit the model again."
         )
     settings, chosen = dict(described["settings"]), dict(described["chosen"])
     if isinstance(settings.get("solver"), dict):
@@ -328,7 +333,18 @@ def _loaded(source: Path) -> ScoreEstimator:
         votes, summary, link, dynamics, time, parameters, path, selection, chosen=chosen,
         spreads=described["spreads"],
     )  # fmt: skip
-    return model.adopt(fitted, _tests_of(source, fitted) if described["tested"] else None)
+    tests = _tests_of(source, fitted) if described["tested"] else None
+    labels = _labels_of(described.get("labels"))
+    if parameters.terms.has_ties and len(set(labels.outcomes)) != len(OUTCOMES):
+        raise UnreadableModel(f"{source}: it has no words for some outcomes; fit the model again.")
+    return model.adopt(fitted, tests, labels=labels)
+
+
+def _labels_of(described: dict[str, Any] | None) -> OutcomeLabels:
+    """Return what outcomes are called."""
+    if described is None:
+        return NUMBERS
+    return OutcomeLabels.of({OUTCOMES[word]: label for word, label in described.items()})
 
 
 def _votes_of(source: Path, votes_in: dict[str, Any] | None) -> tuple[Comparisons | Parts, Summary]:

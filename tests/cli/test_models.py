@@ -272,3 +272,13 @@ def test_a_user_on_no_list_has_a_p_value_that_is_known(model, stored):
     shown = in_one_line(output_of("abnormal", stored, "--user", "diligent-1", "-q"))
     assert f"p = {row['p_value']:.2g}, q = {row['q_value']:.2g}" in shown
     assert "Unreliable" not in shown and "Different" not in shown
+
+
+def test_pairs_that_are_spelled_otherwise_are_told_unless_one_wants_quiet(model_folder, tmp_path):
+    file = tmp_path / "pairs.csv"
+    file.write_text("User;Left;Right\nuser-01;item-01;item-02\n")
+    done = run("predict", model_folder, file)
+    assert "pairs.csv: The fields are separated by ';'." in done.stderr
+    assert "In the header, 'User' is read as 'user'." in done.stderr
+    quiet = run("predict", model_folder, file, "--quiet")
+    assert (quiet.stdout, quiet.stderr) == (done.stdout, "")

@@ -8,10 +8,14 @@ import signal
 import subprocess
 from time import monotonic, sleep
 
+import numpy as np
 import polars as pl
 import pytest
 
 from commands import command, invoke, refused, run, width
+from isplitlbi import Comparisons, ISplitLBI, load_model
+from isplitlbi.data.outcomes import WINNERS
+from isplitlbi.evaluation.simulate import simulate
 
 
 def content(folder):
@@ -285,3 +289,99 @@ def test_the_evaluation_of_a_file_that_is_not_there_is_refused(tmp_path, monkeyp
     assert complaint.startswith("isplitlbi: ")
     assert "nowhere.csv" in complaint
     assert complaint.count("\n") == 1
+
+
+# --- leaving out, and strictness -------------------------------------------------------------
+
+
+def test_the_clean_up_is_one_pipeline(tmp_path, monkeypatch, capsys):
+    study = simulate(
+        n_users=16, n_items=6, votes_per_user=(60, 80), malicious={"reversed": 0.2}, random_state=1
+    )
+    votes, truth = study.votes, study.truth
+    file, bad = tmp_path / "votes.csv", tmp_path / "bad.csv"
+    winner = [WINNERS[outcome] for outcome in votes.outcome.tolist()]
+    ids = {"user": votes.users[votes.user], "left": votes.items[votes.left],
+           "right": votes.items[votes.right]}  # fmt: skip
+    pl.DataFrame(ids | {"winner": winner}).write_csv(file)
+    assert invoke("fit", file, "-o", tmp_path / "model").exit_code == 0
+    kinds = "careless,reversed,position-biased"
+    found = invoke("abnormal", tmp_path / "model", "--kind", kinds, "--format", "csv")
+    repeated = invoke("abnormal", tmp_path / "model", "--format", "csv", "--kind", "careless",
+                      "--kind", "reversed", "--kind", "position-biased")  # fmt: skip
+    assert found.stdout == repeated.stdout
+    bad.write_text(found.stdout)
+    dropped = set(pl.read_csv(bad)["user"])
+    assert dropped == set(votes.users[np.array(truth.kind) == "reversed"])
+    done = invoke("fit", file, "--without", bad, "-o", tmp_path / "clean")
+    n_votes = int(votes.votes_per_user[np.isin(votes.users, list(dropped))].sum())
+    assert f"Left out: {n_votes} votes of {len(dropped)} users." in done.stderr
+    assert "Left out" not in done.stdout
+    rest = load_model(tmp_path / "clean")
+    assert set(rest.users_) == set(votes.users) - dropped
+    by_hand = ISplitLBI().fit(Comparisons.read(file).without(users=list(dropped)))
+    np.testing.assert_array_equal(rest.consensus_, by_hand.consensus_)
+
+
+def test_check_and_evaluate_leave_out_what_fit_does(votes_file):
+    shown = invoke("check", votes_file, "--without", "user-01", "--without", "item-02")
+    assert "by 11 users on 5 items" in shown.stdout
+    assert "votes of 1 user and 1 item." in shown.stdout
+    done = invoke("evaluate", votes_file, "--without", "user-01", "--repeats", "1",
+                  "--methods", "margin-mle-bt")  # fmt: skip
+    assert done.exit_code == 0 and "Left out: " in done.stderr
+
+
+@pytest.mark.parametrize(
+    "name, message",
+    [
+        (
+            "user-1",
+            "'user-1' is neither a file, nor a user, nor an item of these votes; the nearest",
+        ),
+        ("", "'' is neither a file"),
+    ],
+)
+def test_what_cannot_be_left_out_is_one_sentence(
+    name, message, votes_file, tmp_path, monkeypatch, capsys
+):
+    said = refused(monkeypatch, capsys, "fit", votes_file, "-o", tmp_path / "m", "--without", name)
+    assert message in " ".join(said.split())
+    assert not (tmp_path / "m").exists()
+
+
+def test_a_part_of_a_folder_need_not_have_everybody_who_is_left_out(votes_file, tmp_path):
+    rows = pl.read_csv(votes_file).sort("user")
+    (tmp_path / "parts").mkdir()
+    for number, some in enumerate((rows[:100], rows[100:])):
+        some.write_csv(tmp_path / "parts" / f"{number}.csv")
+    shown = invoke("check", tmp_path / "parts", "--without", "user-01", "--without", "user-12")
+    assert "by 10 users" in shown.stdout
+
+
+@pytest.mark.parametrize(
+    "content, plain, strict",
+    [
+        # nothing but notes; a warning, one user with one answer; something serious, all ties
+        ("a,x,y,left\na,y,x,left\nb,x,y,right\nb,x,y,left\nb,x,y,tie\n" * 5, 0, 0),
+        ("a,x,y,left\nb,x,y,right\nb,y,x,left\nb,x,y,tie\n" * 30, 0, 3),
+        ("a,x,y,tie\nb,y,x,tie\n" * 5, 3, 3),
+    ],
+    ids=["notes", "a warning", "serious"],
+)
+def test_warnings_have_an_exit_code_of_their_own(content, plain, strict, tmp_path):
+    file = tmp_path / "votes.csv"
+    file.write_text("user,left,right,winner\n" + content)
+    assert invoke("check", file).exit_code == plain
+    for format in ("table", "json", "csv"):
+        assert invoke("check", file, "--strict", "--format", format).exit_code == strict
+
+
+def test_what_is_spelled_otherwise_is_read_and_told(tmp_path):
+    file = tmp_path / "votes.csv"
+    file.write_text("User;Left;Right;Winner\na;x;y;Left\nb;x;y;right\nb;x;y;tie\n")
+    done = invoke("fit", file, "-o", tmp_path / "model", "--folds", "2", "--time", "1")
+    assert done.exit_code == 0, done.output
+    for said in ("The fields are separated by ';'.", "In the header, 'User' is read as 'user'.",
+                 "In Winner, 'Left' is read as 'left', 1 time."):  # fmt: skip
+        assert said in done.stderr

@@ -2,7 +2,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from isplitlbi import InvalidVotes
+from isplitlbi import Comparisons, InvalidVotes
+from isplitlbi.data.notes import ReadAs
 from isplitlbi.data.presets import PRESETS
 from isplitlbi.data.readers import read_votes
 from isplitlbi.errors import InvalidSetting, ISplitLBIError
@@ -343,3 +344,143 @@ def test_a_tie_can_be_declared_where_the_winner_is_an_item(tmp_path):
 def test_truths_may_be_spelled_out(yes, no, tmp_path):
     content = LAYOUTS["pwcmp"][0].replace("avif,0", f"avif,{no}").replace("avif,1", f"avif,{yes}")
     assert read_votes(written(tmp_path, content)).votes.outcome.tolist() == [RIGHT, LEFT]
+
+
+# --- frames --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["polars", "pandas", "arrow"])
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_every_layout_is_read_from_a_frame_as_from_a_file(layout, kind, tmp_path):
+    path = written(tmp_path, LAYOUTS[layout][0])
+    text = pl.read_csv(path, infer_schema=False)
+    frame = {"polars": text, "pandas": text.to_pandas(), "arrow": text.to_arrow()}[kind]
+    expected, found = read_votes(path), read_votes(frame)
+    assert_same(found.votes, expected.votes)
+    assert (found.preset, found.notes) == (expected.preset, expected.notes)
+    assert_same(Comparisons.from_frame(frame), expected.votes)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_types_of_a_frame_change_nothing_but_ids_that_are_numbers(layout, tmp_path):
+    path = written(tmp_path, LAYOUTS[layout][0])
+    found, expected = read_votes(pl.read_csv(path)).votes, read_votes(path).votes
+    assert [tuple(map(str, row[:3])) + row[3:5] for row in as_tuples(found)] == [
+        row[:5] for row in as_tuples(expected)
+    ]
+
+
+@pytest.mark.parametrize(
+    "layout, old, new",
+    [
+        ("arena", "model_b,j1", "model_c,j1"),
+        ("gavel", "3,12,7", "3,12,12"),
+        ("winner-loser", "ann,tea", ",tea"),
+        ("alpaca-eval", "a1,2.0", "a1,1.73"),
+    ],
+)
+def test_a_bad_row_of_a_frame_is_named_as_in_a_file(layout, old, new, tmp_path):
+    path = written(tmp_path, LAYOUTS[layout][0].replace(old, new))
+    frame = pl.read_csv(path, infer_schema=False)
+    with pytest.raises(InvalidVotes) as of_file:
+        read_votes(path)
+    with pytest.raises(InvalidVotes) as of_frame:
+        Comparisons.from_frame(frame, source="votes.csv")
+    assert str(of_frame.value) == str(of_file.value)
+    rest = Comparisons.from_frame(frame, drop_invalid=True)
+    assert_same(rest, read_votes(path, drop_invalid=True).votes)
+
+
+def test_what_changes_votes_is_logged_where_nobody_is_handed_the_notes(tmp_path, caplog):
+    path = written(tmp_path, LAYOUTS["arena"][0])
+    for read in (Comparisons.read, lambda path: Comparisons.from_frame(pl.read_csv(path))):
+        caplog.clear()
+        read(path)
+        (record,) = caplog.records
+        assert record.getMessage().endswith(": 2 both-bad votes counted as ties.")
+
+
+def test_a_frame_has_options_but_no_format():
+    frame = pl.DataFrame({"who": [1], "a": [2], "b": [3], "verdict": [0]})
+    columns = {"user": "who", "left": "a", "right": "b", "winner": "verdict"}
+    with pytest.raises(InvalidVotes, match="can mean more than one thing"):
+        Comparisons.from_frame(frame, **columns)
+    for label in (0, 0.0, "0"):
+        votes = Comparisons.from_frame(frame, **columns, labels={label: "right"})
+        assert as_tuples(votes)[0][:4] == (1, 2, 3, RIGHT)
+    with pytest.raises(InvalidSetting, match="a data frame has no format"):
+        Comparisons.from_frame(frame, format="csv")
+
+
+# --- spelling ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("spell", [str.upper, str.title, lambda name: f" {name} "])
+def test_names_of_columns_may_differ_in_case_and_spaces(layout, spell, tmp_path):
+    content = LAYOUTS[layout][0]
+    header, rows = content.split("\n", 1)
+    path = written(tmp_path, ",".join(map(spell, header.split(","))) + "\n" + rows, "other.csv")
+    reading, expected = read_votes(path), read_votes(written(tmp_path, content))
+    assert_same(reading.votes, expected.votes)
+    changed = [note for note in reading.notes if isinstance(note, ReadAs)]
+    assert changed and reading.preset == expected.preset
+    assert str(changed[0]).startswith("In the header, ")
+    jsonl = tmp_path / "other.jsonl"
+    jsonl.write_text(pl.read_csv(path, infer_schema=False).write_ndjson(), encoding="utf-8")
+    pl.read_csv(path, infer_schema=False).write_parquet(tmp_path / "other.parquet")
+    for other in (jsonl, tmp_path / "other.parquet"):
+        assert_same(read_votes(other).votes, expected.votes)
+
+
+def test_a_name_that_is_known_goes_before_one_that_is_spelled_otherwise(tmp_path):
+    path = written(tmp_path, "User,user,left,right,winner,Loser\nx,u,a,b,tie,c\n")
+    reading = read_votes(path)
+    assert reading.votes.users.tolist() == ["u"] and reading.notes == ()
+    path = written(tmp_path, "user,left,right,winner,Weight\nu,a,b,tie,2\n")
+    assert told(read_votes(path)) == ["In the header, 'Weight' is read as 'weight'."]
+
+
+@pytest.mark.parametrize(
+    "layout, said, known",
+    [
+        ("canonical", "Left", "left"),
+        ("canonical", " LEFT ", "left"),
+        ("evalica", "Left", "left"),
+        ("arena", "Model A", "model_a"),
+        ("arena", "both bad", "both_bad"),
+    ],
+)
+def test_words_for_the_winner_may_differ_in_case_and_spaces_and_that_is_told(
+    layout, said, known, tmp_path
+):
+    content = LAYOUTS[layout][0]
+    header, rows = content.split("\n", 1)
+    assert f",{known}" in rows
+    path = written(tmp_path, header + "\n" + rows.replace(f",{known}", f",{said}"))
+    assert as_tuples(read_votes(path).votes) == as_tuples(
+        read_votes(written(tmp_path, content, "known.csv")).votes
+    )
+    assert f"In winner, {said!r} is read as {known!r}, 1 time." in told(read_votes(path))
+
+
+def test_a_word_that_could_be_two_things_is_refused(tmp_path):
+    path = written(tmp_path, "user,left,right,winner\nu,a,b,X\n")
+    with pytest.raises(InvalidVotes, match="winner 'X' is not one of"):
+        read_votes(path, labels={"x": "left", " x": "right"})
+    path = written(tmp_path, "user,left,right,winner\nu,Left,b,Left\n")
+    with pytest.raises(InvalidVotes, match="holds the ids of items"):
+        read_votes(path)
+
+
+@pytest.mark.parametrize("separator", [";", "\t"])
+def test_fields_may_be_separated_otherwise_and_that_is_told(separator, tmp_path):
+    content = LAYOUTS["canonical"][0]
+    expected = read_votes(written(tmp_path, content))
+    path = written(tmp_path, content.replace(",", separator), "other.csv")
+    reading = read_votes(path, format="csv")
+    assert_same(reading.votes, expected.votes)
+    assert told(reading) == [f"The fields are separated by {separator!r}."]
+    both = written(tmp_path, content.replace(",", separator).replace("user", "us;e\tr", 1))
+    with pytest.raises(InvalidVotes, match=r"separated by ';' and '\\t'. Export it with commas"):
+        read_votes(both, format="csv")

@@ -110,6 +110,26 @@ def test_the_nearest_integer_looks_alike_and_is_an_integer():
     assert NUMBERS.nearest("nothing like it") in NUMBERS.labels
 
 
+@pytest.mark.parametrize("vocabulary", [TEXT, NUMBERS])
+def test_required_ids_are_encoded_and_an_unknown_one_is_an_error_with_the_nearest(vocabulary):
+    every = vocabulary.labels.tolist()
+    assert vocabulary.require(every).tolist() == list(range(len(every)))
+    stranger = "aple" if vocabulary is TEXT else 31
+    near = str(vocabulary.nearest(stranger))
+    message = f"{stranger!r} is not among the {len(every)} .* of them; the nearest is '?{near}"
+    with pytest.raises(InvalidVotes, match=message):
+        vocabulary.require([every[0], stranger], "them")
+
+
+def test_a_text_is_spelled_as_the_ids_are():
+    assert TEXT.spelled("pear") == "pear"
+    number = int(NUMBERS.labels[0])
+    assert NUMBERS.spelled(str(number)) == number
+    for text in ("31", "thirty"):
+        with pytest.raises(InvalidVotes, match="the nearest is"):
+            NUMBERS.spelled(text)
+
+
 def test_a_column_keeps_its_nulls_and_its_type():
     assert as_series(["a", None], "x", "here").to_list() == ["a", None]
     assert as_series([1, None], "x", "here").dtype == pl.Int64

@@ -222,5 +222,5 @@ def test_the_telling_votes_of_a_user_are_those_the_consensus_least_expected(mode
         shown = consensus.margin_and_threshold(np.array([left]), np.array([right]))
         expected = np.exp(model.link_.log_probabilities(*shown))[0]
         assert vote.probability == pytest.approx(float(expected[1 - vote.outcome]))
-    with pytest.raises(InvalidVotes, match="has no votes in this model"):
+    with pytest.raises(InvalidVotes, match="is not among the 83 users"):
         model.telling_votes("nobody")

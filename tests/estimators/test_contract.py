@@ -154,6 +154,30 @@ def test_an_unknown_user_gets_an_answer_and_an_unknown_item_an_error(name, fitte
             model.predict([("user-01", *pair)])
 
 
+@with_scores
+def test_whatever_is_asked_of_an_unknown_user_is_an_error_that_names_the_nearest(name, fitted):
+    model, item = fitted[name], fitted[name].items_[0]
+    questions = {
+        "scores": model.scores,
+        "threshold": model.threshold,
+        "ranking": model.ranking,
+        "ranking_as_shown": model.ranking_as_shown,
+        "relation": lambda user: model.relation(item, model.items_[1], user),
+        "recommend": lambda user: model.recommend(user, better_than=item),
+        "telling_votes": model.telling_votes,
+        "user_card": model.user_card,
+        "user_index": model.user_index,
+    }
+    message = "user 'user-1' is not among the 8 users of this model; the nearest is 'user-01'"
+    for ask in questions.values():
+        with pytest.raises(InvalidVotes, match=message):
+            ask("user-1")
+    assert model.user_index(None) == -1
+    for ask in (model.telling_votes, model.user_card):
+        with pytest.raises(ISplitLBIError, match="name a user"):
+            ask(None)
+
+
 @pytest.mark.parametrize("name", ["margin-mle", "alpha-cut"])
 def test_where_one_ranking_is_for_all_the_user_does_not_matter(name, fitted, pairs):
     answer = fitted[name].predict(pairs).reshape(9, -1)
@@ -223,7 +247,10 @@ def test_probabilities_are_three_that_sum_to_one_and_choose_the_prediction(name,
 def test_the_rule_of_a_prediction_can_be_another_than_the_models(name, fitted, pairs, votes):
     model = fitted[name]
     stands = {"better": 1, "tied": 0, "worse": -1}
-    expected = [stands[model.relation(left, right, user)] for user, left, right in pairs]
+    expected = [
+        stands[model.relation(left, right, None if user == "stranger" else user)]
+        for user, left, right in pairs
+    ]
     np.testing.assert_array_equal(model.predict(pairs, rule="threshold"), expected)
     assert not np.array_equal(model.predict(pairs), expected)
     own = clone(model).set_params(rule="threshold").fit(votes)
@@ -274,7 +301,7 @@ def test_every_estimator_with_scores_can_be_stored():
 @with_scores
 def test_scores_give_rankings_relations_and_recommendations(name, fitted, votes):
     model = fitted[name]
-    for user in (None, votes.users[0], "stranger"):
+    for user in (None, votes.users[0]):
         scores = dict(zip(model.items_.tolist(), model.scores(user).tolist(), strict=True))
         ranking = model.ranking(user)
         assert ranking.scores.tolist() == sorted(scores.values(), reverse=True)
@@ -493,7 +520,7 @@ def test_cards_are_written_where_users_have_deviations_of_some_size(name, fitted
     model = fitted[name]
     if name in ("isplitlbi", "lbi"):
         assert [card.user for card in model.user_cards()] == votes.users.tolist()
-        with pytest.raises(InvalidVotes, match="user 'nobody' has no votes in this model"):
+        with pytest.raises(InvalidVotes, match="user 'nobody' is not among the"):
             model.user_card("nobody")
     else:
         with pytest.raises(ISplitLBIError, match=f"{type(model).__name__} does not say by how"):

@@ -4,12 +4,14 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from sklearn.base import clone
 from sklearn.metrics import accuracy_score
+from sklearn.model_selection import cross_val_score
 
-from isplitlbi import Comparisons, InvalidVotes, ISplitLBI
+from isplitlbi import AlphaCut, Comparisons, InvalidVotes, ISplitLBI, MarginMLE, PerUser
 from isplitlbi.errors import InvalidSetting
 from isplitlbi.estimators.inputs import check_seed
-from studies import LAYOUTS, QUICK, assert_same_fit
+from studies import FEW, LAYOUTS, QUICK, assert_same_fit
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
@@ -34,6 +36,99 @@ def test_outcomes_may_be_words_in_fit_and_in_score(X, y, quick):
     fitted = ISplitLBI(**QUICK).fit(X, words)
     assert_same_fit(fitted, quick)
     assert fitted.score(X, words) == quick.score(X, y)
+
+
+FRAMES = {"pandas": pl.DataFrame.to_pandas, "polars": lambda frame: frame,
+          "arrow": pl.DataFrame.to_arrow}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def arena(rows):
+    """The votes as an arena would write them."""
+    words = rows["outcome"].map({1: "model_a", 0: "tie", -1: "model_b"})
+    names = {"user": "judge", "left": "model_a", "right": "model_b"}
+    return pl.from_pandas(rows.rename(columns=names).drop(columns="outcome").assign(winner=words))
+
+
+@pytest.mark.parametrize("kind", FRAMES)
+def test_a_frame_with_outcomes_in_any_layout_is_fitted_and_scored_like_a_file(
+    kind, rows, arena, quick, y
+):
+    for frame in (pl.from_pandas(rows), arena):
+        given = FRAMES[kind](frame)
+        fitted = ISplitLBI(**QUICK).fit(given)
+        assert_same_fit(fitted, quick)
+        assert fitted.classes_.tolist() == [-1, 0, 1]
+        assert fitted.score(given) == quick.score(quick.votes())
+
+
+def test_a_bad_frame_is_refused_with_the_row_and_what_to_do(arena, X):
+    bad = arena.with_columns(winner=pl.lit("nobody"))
+    message = r"X, rows 1, 2, 3 and .* winner 'nobody' is not one of model_a.*from_frame.*give y"
+    with pytest.raises(InvalidVotes, match=message):
+        ISplitLBI().fit(bad)
+    with pytest.raises(InvalidVotes, match="weights in a column weight"):
+        ISplitLBI().fit(arena, sample_weight=np.ones(len(arena)))
+
+
+def test_a_frame_with_two_columns_of_one_name_is_refused(X, y, quick):
+    twice = pd.concat([X, X[["left"]]], axis=1)
+    for use in (ISplitLBI().fit, lambda X: ISplitLBI().fit(X, y), quick.predict):
+        with pytest.raises(InvalidVotes, match="X: two of its columns have the same name"):
+            use(twice)
+
+
+WORDS = {
+    "plain": {1: "left", 0: "tie", -1: "right"},
+    "of arenas": {1: "model_a", 0: "tie", -1: "model_b"},
+    "in capitals": {1: "LEFT", 0: "TIE", -1: "RIGHT"},
+}
+
+
+@pytest.mark.parametrize("words", WORDS)
+@pytest.mark.parametrize(
+    "method", [ISplitLBI(**QUICK), MarginMLE(), PerUser(0.1), AlphaCut(**FEW)],
+    ids=lambda method: type(method).__name__,
+)  # fmt: skip
+def test_outcomes_that_are_words_stay_words(method, words, X, y):
+    said = pd.Series(y).map(WORDS[words])
+    numbers, fitted = clone(method).fit(X, y), clone(method).fit(X, said)
+    assert fitted.classes_.tolist() == sorted(WORDS[words].values())
+    expected = [WORDS[words][outcome] for outcome in numbers.predict(X)]
+    assert fitted.predict(X).tolist() == expected
+    assert fitted.score(X, said) == numbers.score(X, y)
+    np.testing.assert_array_equal(fitted.predict_outcomes(X), numbers.predict(X))
+    if hasattr(method, "predict_proba"):
+        places = [list(WORDS[words].values()).index(word) for word in fitted.classes_]
+        by_word = numbers.predict_proba(X)[:, ::-1][:, places]
+        np.testing.assert_array_equal(fitted.predict_proba(X), by_word)
+
+
+def test_scores_of_scikit_learn_are_the_same_for_words_and_numbers(X, y):
+    method, said = ISplitLBI(**QUICK), pd.Series(y).map(WORDS["plain"])
+    for scoring in ("neg_log_loss", "accuracy", "f1_macro"):
+        numbers, words = (
+            cross_val_score(method, X, given, cv=3, scoring=scoring) for given in (y, said)
+        )
+        # A mean over classes is summed in their order, which is another for words.
+        tolerance = {"rtol": 1e-15} if scoring == "f1_macro" else {"rtol": 0.0}
+        np.testing.assert_allclose(words, numbers, **tolerance)
+
+
+def test_words_without_a_tie_are_two_classes(X, y):
+    decided = y != 0
+    said = pd.Series(y[decided]).map(WORDS["plain"])
+    fitted = ISplitLBI(**QUICK).fit(X[decided], said)
+    assert fitted.classes_.tolist() == ["left", "right"]
+    chances = fitted.predict_proba(X)
+    sure = np.abs(chances[:, 0] - 0.5) > 1e-6
+    likely = fitted.classes_[chances.argmax(axis=1)]
+    np.testing.assert_array_equal(fitted.predict(X)[sure], likely[sure])
+
+
+def test_a_fit_on_other_outcomes_forgets_the_words(X, y, votes):
+    fitted = ISplitLBI(**QUICK).fit(X, pd.Series(y).map(WORDS["plain"]))
+    assert fitted.fit(votes).classes_.tolist() == [-1, 0, 1]
 
 
 def test_integer_ids_come_back_as_integers(numbered):

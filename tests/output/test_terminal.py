@@ -92,3 +92,29 @@ def test_the_bar_says_what_is_done_and_how_many_have_left(monkeypatch):
 def test_whoever_wants_quiet_gets_no_bar():
     with model_bar("Fitting", quiet=True) as progress:
         assert progress is None
+
+
+LONG = [f"{'a very long id ' * 9}{number}" for number in range(3)]
+
+
+@pytest.mark.parametrize("columns", ["80", None])
+def test_no_id_is_broken_where_there_is_no_terminal(columns, capsys, monkeypatch):
+    monkeypatch.delenv("COLUMNS", raising=False)
+    if columns is not None:
+        monkeypatch.setenv("COLUMNS", columns)
+    rows = {"user": LONG, "item": LONG, "explanation": ["one two three four " * 9] * 3}
+    emit(pl.DataFrame(rows), Format.table)
+    shown = capsys.readouterr().out
+    for name in LONG:
+        assert shown.count(name) == 2
+    if columns is None:  # what is no id is broken only where a width is asked for
+        assert len(shown.splitlines()) == 4
+
+
+def test_on_a_terminal_ids_are_folded(monkeypatch):
+    out = io.StringIO()
+    console = Console(file=out, width=80, force_terminal=True, highlight=False)
+    monkeypatch.setattr(terminal, "standard_output", lambda: console)
+    emit(pl.DataFrame({"user": LONG, "item": LONG}), Format.table)
+    assert LONG[0] not in out.getvalue() and len(out.getvalue().splitlines()) > 4
+    assert console.width == 80

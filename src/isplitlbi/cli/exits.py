@@ -1,8 +1,9 @@
 """How a command ends: what went wrong becomes a sentence and an exit code.
 
 0    done
-1    `check`: usable, with serious warnings; any command: a bug of ours, with its traceback
+1    a bug of ours, with its traceback
 2    what was asked for cannot be done, and the sentence says what to do instead
+3    `check`: the votes are usable, with serious warnings or, with --strict, any warnings
 130  interrupted
 """
 
@@ -18,9 +19,9 @@ from isplitlbi.errors import ISplitLBIError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["Interrupted"]
+__all__ = ["WARNED", "Interrupted"]
 
-BUG, REFUSED, INTERRUPTED = 1, 2, 130
+BUG, REFUSED, WARNED, INTERRUPTED = 1, 2, 3, 130
 
 
 class Interrupted(Exception):

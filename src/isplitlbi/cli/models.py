@@ -24,6 +24,7 @@ from isplitlbi.output.summary import print_card, print_ranking, print_tiers
 from isplitlbi.output.terminal import (
     Format,
     emit,
+    listen_to_remarks,
     print_abnormal,
     print_user,
     progress_bar,
@@ -64,13 +65,17 @@ Fdr = Annotated[
     ),
 ]
 Kinds = Annotated[
-    list[str] | None, typer.Option("--kind", help="Only users of this kind; may be repeated.")
+    list[str] | None,
+    typer.Option(
+        "--kind",
+        help="Only users of this kind, or of several separated by commas; may be repeated.",
+    ),
 ]
 Lists = Annotated[
     list[str] | None,
     typer.Option(
         "--list",
-        help="Only users on this list, unreliable or different; may be repeated. With --effect, "
+        help="Only users on this list, unreliable or different; several as --kind. With --effect, "
         "those on it are left out: the unreliable by default.",
     ),
 ]
@@ -104,6 +109,7 @@ def abnormal(
 
     from isplitlbi.output.tables import users_table, with_cards
 
+    lists, kinds = _split(lists), _split(kinds)
     _refuse_unknown(lists, kinds)
     fitted = _load(model, threads)
     found = _test_users(fitted, fdr, quiet)
@@ -123,6 +129,13 @@ def abnormal(
         return
     shown = table if everybody else table.filter("abnormal")
     print_abnormal(standard_output(), fitted, found, shown)
+
+
+def _split(names: list[str] | None) -> list[str] | None:
+    """Return names that are repeated or separated by commas, one by one."""
+    if names is None:
+        return None
+    return [name.strip() for several in names for name in several.split(",")]
 
 
 def _refuse_unknown(lists: list[str] | None, kinds: list[str] | None) -> None:
@@ -189,6 +202,7 @@ def predict(
     from isplitlbi.data.readers import read_pairs
     from isplitlbi.output.tables import predictions_table
 
+    listen_to_remarks(quiet)
     fitted = _load(model)
     units = fitted.fitted_.summary.units
     read = read_pairs(
@@ -290,21 +304,7 @@ def _load(folder: Path, threads: int | None = None) -> ScoreEstimator:
 
 def _known(model: ScoreEstimator, kind: str, name: str | None) -> Any:
     """Return an id of the model as the model spells it; an unknown one is an error."""
-    from isplitlbi.data.vocabulary import Vocabulary, show
+    from isplitlbi.data.vocabulary import Vocabulary
 
-    if name is None:
-        return None
     ids = model.users_ if kind == "user" else model.items_
-    vocabulary = Vocabulary(ids, kind)
-    spelled: Any = name
-    if ids.dtype.kind in "iu":
-        try:
-            spelled = int(name)
-        except ValueError:
-            spelled = None
-    if spelled is None or vocabulary.encode([spelled])[0] < 0:
-        raise InvalidSetting(
-            f"{kind} {show(name)} is not among the {len(ids)} {kind}s of this model; the nearest "
-            f"is {show(vocabulary.nearest(name))}."
-        )
-    return spelled
+    return None if name is None else Vocabulary(ids, kind).spelled(name)

@@ -107,6 +107,15 @@ BothBadVotes = Annotated[
 DropInvalid = Annotated[
     bool, typer.Option("--drop-invalid", help="Drop rows that cannot be votes, and say how many.")
 ]
+Without = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--without",
+        metavar="FILE|ID",
+        help="Leave out a user or an item, or all those in the column user or item of a file, such "
+        "as the CSV of abnormal; may be repeated.",
+    ),
+]
 User = Annotated[str | None, typer.Option(help="This user's own; the consensus by default.")]
 Rule = Annotated[str, typer.Option(help="Predict the likeliest outcome (map) or by the threshold.")]
 
@@ -119,21 +128,31 @@ class VotesToRead(NamedTuple):
 
     place: str
     options: dict[str, Any]
+    without: list[str]  # users and items, and files of them
 
     def read(self, *, quiet: bool) -> Reading:
         """Read the votes here, and tell what was noted about them."""
+        from isplitlbi.data.leaving import leave_out
         from isplitlbi.data.readers import read_votes
 
         reading = read_votes(self.place, **self.options)
+        if self.without:
+            reading = leave_out(reading, self.without)
         if not quiet:
             print_notes(reading)
         return reading
 
     def parts(self) -> Parts | None:
-        """Return the parts of a folder, for workers to read; nothing of a single file."""
+        """Return the parts of a folder, for workers to read; nothing of a single file.
+
+        Where something is left out, nobody knows all ids before all parts are read: they are then
+        read here, too.
+        """
         from isplitlbi.data.readers import Parts
 
-        return Parts.of(self.place, **self.options) if Path(self.place).is_dir() else None
+        if self.without or not Path(self.place).is_dir():
+            return None
+        return Parts.of(self.place, **self.options)
 
 
 def gathers(name: str, gather: Callable[..., Any]) -> Callable[..., Callable[..., None]]:
@@ -178,6 +197,7 @@ def _votes_to_read(
     label: Labels = None,
     both_bad: BothBadVotes = BothBad.tie,
     drop_invalid: DropInvalid = False,
+    without: Without = None,
 ) -> VotesToRead:
     if not votes:
         raise InvalidSetting("the name of the file of votes is empty.")
@@ -187,7 +207,7 @@ def _votes_to_read(
         "both_bad": both_bad.value, "drop_invalid": drop_invalid, "features": feature or None,
         "time": time_column, "duration": duration_column, "in_order": in_order,
     }  # fmt: skip
-    return VotesToRead(votes, options)
+    return VotesToRead(votes, options, without or [])
 
 
 def reads_votes(command: Callable[..., None]) -> Callable[..., None]:

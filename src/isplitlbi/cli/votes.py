@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from isplitlbi.cli.exits import Interrupted
+from isplitlbi.cli.exits import WARNED, Interrupted
 from isplitlbi.cli.options import (
     As,
     Quiet,
@@ -50,11 +50,16 @@ if TYPE_CHECKING:
 # --- check ---------------------------------------------------------------------------------
 
 
+Strict = Annotated[
+    bool, typer.Option("--strict", help="Exit code 3 for any warning, not only for serious ones.")
+]
+
+
 @reads_votes
-def check(votes: VotesToRead, format: As = Format.table) -> None:
+def check(votes: VotesToRead, strict: Strict = False, format: As = Format.table) -> None:
     """Say what is in a file of votes, and what is wrong with it.
 
-    Exit code 0: usable. 1: usable, with serious warnings. 2: unusable.
+    Exit code 0: usable. 3: usable, with serious warnings, or with --strict any. 2: unusable.
     """
     from isplitlbi.diagnostics.check import check as examine
 
@@ -72,7 +77,8 @@ def check(votes: VotesToRead, format: As = Format.table) -> None:
         rows = [[finding.as_dict()[name] for name in columns] for finding in diagnosis.findings]
         schema = dict.fromkeys(columns, pl.String)
         emit(pl.DataFrame(rows, schema=schema, orient="row"), format)
-    raise typer.Exit(int(diagnosis.is_serious))
+    bad = diagnosis.has_warnings if strict else diagnosis.is_serious
+    raise typer.Exit(WARNED if bad else 0)
 
 
 # --- fit -----------------------------------------------------------------------------------

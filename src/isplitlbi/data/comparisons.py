@@ -19,7 +19,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
 
-import narwhals as nw
 import numpy as np
 import polars as pl
 from numpy.typing import ArrayLike, NDArray
@@ -30,17 +29,19 @@ from isplitlbi.data.features import (
     Features,
     cast_to_numbers,
     feature_names,
-    require_columns,
 )
-from isplitlbi.data.loading import Options, load
-from isplitlbi.data.outcomes import outcomes_of_column
-from isplitlbi.data.times import durations_of, refuse_two_orders, row_numbers, times_of
+from isplitlbi.data.loading import Options, load, load_frame
+from isplitlbi.data.notes import log_changes
+from isplitlbi.data.outcomes import WINNERS, outcomes_of_column
+from isplitlbi.data.times import durations_of, times_of
 from isplitlbi.data.vocabulary import Vocabulary, as_series, first_of, show
-from isplitlbi.errors import InvalidRows, InvalidSetting, InvalidVotes, Setting
+from isplitlbi.errors import InvalidRows, InvalidSetting, InvalidVotes
+from isplitlbi.markup import as_html
 from isplitlbi.typing import Floats, Integers, Labels, Mask, Places
 
 __all__ = ["Comparisons"]
 
+FIRST = 5  # votes that a notebook shows
 _PER_VOTE = ("user", "left", "right", "outcome", "weight", "group", "time", "duration")
 
 
@@ -135,74 +136,34 @@ class Comparisons:
         return cls.from_series(series, names, labels, source, features=found)
 
     @classmethod
-    def from_frame(
-        cls,
-        frame: Any,
-        *,
-        user: str = "user",
-        left: str = "left",
-        right: str = "right",
-        winner: str = "winner",
-        weight: str | None = None,
-        group: str | None = None,
-        time: str | None = None,
-        duration: str | None = None,
-        in_order: bool = False,
-        features: Sequence[str] | None = None,
-        labels: Mapping[Any, str] | None = None,
-        source: str = "votes",
-    ) -> Self:
-        """Check and index votes in a data frame (pandas, polars, pyarrow, ...).
+    def from_frame(cls, frame: Any, *, source: str = "votes", **options: Any) -> Self:
+        """Check and index votes in a data frame (pandas, polars, pyarrow, ...), in any layout.
 
-        The columns ``weight`` and ``group`` are optional; they are used where the frame has them.
-        The columns ``time`` and ``duration`` are used where they are named; with ``in_order``, the
-        rows are in the order in which every user voted, and their numbers are the times.
-        Features are used where they are named: ``length`` has the columns ``length_left`` and
-        ``length_right``, or a column ``length`` of differences, left minus right.
+        Layouts and options are those of files (`isplitlbi.data.readers.read_votes`, but for the
+        format), and rows are counted in the same way, from 1. Ids stay what they are, text or
+        integers. ``source`` is what errors call the frame.
 
         Examples
         --------
-        >>> frame = pl.DataFrame({"who": ["ann"], "a": [1], "b": [2], "winner": ["left"]})
-        >>> Comparisons.from_frame(frame, user="who", left="a", right="b").items
+        >>> frame = pl.DataFrame({"judge": [7], "model_a": [1], "model_b": [2], "winner": ["tie"]})
+        >>> Comparisons.from_frame(frame).items
         array([1, 2])
         """
-        try:
-            table = nw.from_native(frame, eager_only=True)
-        except TypeError:
-            raise InvalidVotes(
-                f"{source}: expected a data frame, found {type(frame).__name__}. "
-                "Use Comparisons.from_arrays for separate columns."
-            ) from None
-        refuse_two_orders(time, in_order)
-        wanted = {"user": user, "left": left, "right": right, "winner": winner}
-        for role, asked in (("weight", weight), ("group", group)):
-            if asked is not None or role in table.columns:
-                wanted[role] = asked or role
-        for role, asked in (("time", time), ("duration", duration)):
-            if asked is not None:
-                wanted[role] = asked
-        _require_columns(wanted, table.columns, source)
-        asked_for = feature_names(features)
-        of_features = require_columns(asked_for, table.columns, [LEFT_AND_RIGHT], source)
-        for feature in of_features:
-            wanted |= feature.roles
-        series = {
-            role: as_series(table[name].to_native(), name, source) for role, name in wanted.items()
-        }
-        if in_order:
-            series["time"] = row_numbers(len(table))
-        return cls.from_series(
-            series, {"time": "time", **wanted}, labels, source, features=of_features
-        )
+        votes, _, notes = load_frame(cls, frame, source, Options(**options))
+        log_changes(notes, source)
+        return votes
 
     @classmethod
     def read(cls, path: str | Path, **options: Any) -> Self:
         """Read votes from a file: CSV, TSV, Parquet or JSON lines, in one of many layouts.
 
         Ids are read as text, so that ``007`` stays ``007``. The options are those of
-        `isplitlbi.data.readers.read_votes`, which also tells what it understood.
+        `isplitlbi.data.readers.read_votes`, which also tells what it understood. Here, what was
+        dropped or read otherwise than it stands is only logged.
         """
-        return load(cls, path, Options(**options)).votes
+        votes, _, notes = load(cls, path, Options(**options))
+        log_changes(notes, str(path))
+        return votes
 
     @classmethod
     def from_series(
@@ -353,6 +314,18 @@ class Comparisons:
         n_ties = int(np.count_nonzero(self.outcome == 0))
         return f"Comparisons: {main_figures(self.n_votes, n_ties, self.n_users, self.n_items)}"
 
+    def _repr_html_(self) -> str:
+        """Show a notebook what is in it, and the first votes."""
+        rows = [
+            [self.users[u], self.items[a], self.items[b], WINNERS[outcome]]
+            for u, a, b, outcome in zip(
+                *(column[:FIRST].tolist() for column in (self.user, self.left, self.right)),
+                self.outcome[:FIRST].tolist(), strict=True,
+            )
+        ]  # fmt: skip
+        more = [["..."] * 4] if len(self) > FIRST else []
+        return as_html([repr(self)], ["user", "left", "right", "winner"], [*rows, *more])
+
     @property
     def votes_per_user(self) -> Places:
         """Number of votes of every user."""
@@ -414,22 +387,71 @@ class Comparisons:
             parts["features"] = self.features.subset(chosen)
         return replace(self, **parts, whole=self if self.whole is None else self.whole)
 
+    def without(self, users: Any = (), items: Any = ()) -> Self:
+        """Return the votes without those of some users and on some items.
+
+        These are gone from the vocabularies, as is everybody who has no votes left: what remains is
+        what a file without such rows would give. An unknown id is an error that names the nearest.
+
+        Examples
+        --------
+        >>> votes = Comparisons.from_arrays(
+        ...     ["ann", "bob", "bob"], ["tea"] * 3, ["milk", "milk", "rum"], [1, 0, -1]
+        ... )
+        >>> votes.without(items=["rum"])
+        Comparisons: 2 votes (50.0 % ties) by 2 users on 2 items
+        >>> votes.without(users="bob").users
+        array(['ann'], dtype=object)
+        """
+        kept = np.ones(self.n_votes, dtype=np.bool_)
+        for ids, labels, what, columns in (
+            (users, self.users, "user", (self.user,)),
+            (items, self.items, "item", (self.left, self.right)),
+        ):
+            one = isinstance(ids, str | int | np.integer)
+            chosen = as_series([ids] if one else ids, what, "these votes")
+            if len(chosen):
+                places = Vocabulary(labels, what).require(chosen, "these votes")
+                dropped = np.isin(np.arange(len(labels)), places)
+                for column in columns:
+                    kept &= ~dropped[column]
+        if kept.all():
+            return self
+        if not kept.any():
+            raise InvalidVotes("no votes are left without these users and items. Leave out fewer.")
+        return self._alone(np.flatnonzero(kept))
+
+    def _alone(self, rows: Places) -> Self:
+        """Return some of the votes with vocabularies, and units of features, of their own."""
+        parts: dict[str, Any] = {"whole": None}
+        for name in _PER_VOTE:
+            values = getattr(self, name)
+            parts[name] = None if values is None else values[rows]
+        parts["users"], (parts["user"],) = _in_use(self.users, parts["user"])
+        sides = parts["left"], parts["right"]
+        parts["items"], (parts["left"], parts["right"]) = _in_use(self.items, *sides)
+        if self.groups is not None and parts["group"] is not None:
+            parts["groups"], (parts["group"],) = _in_use(self.groups, parts["group"])
+        _freeze(*(parts[name] for name in (*_PER_VOTE, "users", "items")))
+        if self.features is not None:
+            differences = self.features.differences[rows]
+            parts["features"] = Features.of(self.features.names, differences, parts["weight"])
+        return replace(self, **parts)
+
+
+def _in_use(labels: Labels, *columns: Integers) -> tuple[Labels, list[Integers]]:
+    """Return the labels that columns of indices use, and the columns as indices into these."""
+    used = np.zeros(len(labels), dtype=np.bool_)
+    for column in columns:
+        used[column] = True
+    place = (np.cumsum(used) - 1).astype(np.int32)
+    return labels[used], [place[column] for column in columns]
+
 
 def main_figures(n_votes: int, n_ties: int, n_users: int, n_items: int) -> str:
     """Say in one line what some votes are."""
     ties = f" ({n_ties / n_votes:.1%} ties)".replace("%", " %") if n_votes else ""
     return f"{n_votes:,} votes{ties} by {n_users:,} users on {n_items:,} items"
-
-
-def _require_columns(wanted: Mapping[str, str], columns: Sequence[str], source: str) -> None:
-    """Refuse a frame without the column of some role."""
-    for role, name in wanted.items():
-        if name not in columns:
-            found = ", ".join(map(str, columns)) or "no columns at all"
-            raise InvalidVotes(
-                f"{source}: no column {name!r} for the {role}; found: {found}. "
-                "Name the right one with ", Setting(role, of="column"), ".",
-            )  # fmt: skip
 
 
 def _check_shape(series: Mapping[str, pl.Series], names: Mapping[str, str], source: str) -> None:

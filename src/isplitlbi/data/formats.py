@@ -12,15 +12,15 @@ import json
 import shlex
 import sys
 import zlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import polars as pl
 
-from isplitlbi.data.notes import Dropped, Note
-from isplitlbi.data.vocabulary import counted
+from isplitlbi.data.notes import Dropped, Note, SeparatorTaken
+from isplitlbi.data.vocabulary import counted, folded
 from isplitlbi.errors import InvalidRows, InvalidSetting, InvalidVotes, Setting
 from isplitlbi.typing import Mask, Places
 
@@ -48,10 +48,17 @@ _FOREIGN = {
 
 
 class Table(NamedTuple):
-    """What stands in a file: columns that may be of use, and the names of all."""
+    """What stands in a file or a frame: columns that may be of use, and the names of all."""
 
-    frame: pl.DataFrame
+    column: Callable[[str], pl.Series]
     columns: list[str]
+    height: int
+    keeps_ids: bool = False  # whether ids stay as they are, numbers too, and do not become text
+
+    @classmethod
+    def of(cls, frame: pl.DataFrame, columns: list[str]) -> Table:
+        """Take what was read from a file."""
+        return cls(frame.get_column, columns, frame.height)
 
 
 class Dropping(NamedTuple):
@@ -183,6 +190,9 @@ def read_table(
 def _read_text(file: RawFile, separator: str, dropping: Dropping) -> Table:
     name = file.name
     columns = _header(file, separator)
+    if len(columns) == 1 and (other := _other_separator(file, columns[0])):
+        dropping.notes.append(SeparatorTaken(other))
+        return _read_text(file, other, dropping)
     reason = None
     try:
         text = file.path or file.data
@@ -212,7 +222,7 @@ def _read_text(file: RawFile, separator: str, dropping: Dropping) -> Table:
             "field with quotation marks in quotation marks, and write each of those inside twice."
         )
     frame.columns = columns
-    return Table(frame, columns)
+    return Table.of(frame, columns)
 
 
 def _header(file: RawFile, separator: str) -> list[str]:
@@ -229,13 +239,22 @@ def _header(file: RawFile, separator: str) -> list[str]:
             f"{name}: its first line is not a readable header ({error}). "
             "Give the names of the columns there."
         ) from None
-    if len(columns) == 1 and (other := next((c for c in ";|\t" if c in columns[0]), None)):
-        raise InvalidVotes(
-            f"{name}: its fields are separated by {other!r}. Export it with commas or tabs."
-        )
     if twice := [column for column in dict.fromkeys(columns) if columns.count(column) > 1]:
         raise InvalidVotes(f"{name}: its header has {twice[0]!r} more than once. Rename one.")
     return columns
+
+
+def _other_separator(file: RawFile, header: str) -> str | None:
+    """Return what separates the fields of a header without commas; refuse what is not clear."""
+    found = [character for character in ";\t|" if character in header]
+    if not found:
+        return None
+    if len(found) > 1 or found[0] == "|":
+        these = " and ".join(map(repr, found))
+        raise InvalidVotes(
+            f"{file.name}: its fields are separated by {these}. Export it with commas or tabs."
+        )
+    return found[0]
 
 
 class _Rows(NamedTuple):
@@ -302,8 +321,9 @@ def _convert(encoding: str, name: str) -> str:
 def _read_parquet(data: bytes, name: str, known: frozenset[str]) -> Table:
     try:
         columns = list(pl.read_parquet_schema(io.BytesIO(data)))
-        wanted = [column for column in columns if column in known]
-        return Table(pl.read_parquet(io.BytesIO(data), columns=wanted), columns)
+        spellings = {folded(name) for name in known}
+        wanted = [column for column in columns if folded(column) in spellings]
+        return Table.of(pl.read_parquet(io.BytesIO(data), columns=wanted), columns)
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
         raise InvalidVotes(
             f"{name}: this is not a readable Parquet file ({_first_line(error)}). Write it anew."
@@ -314,7 +334,9 @@ def _read_json(data: bytes, name: str, known: frozenset[str]) -> Table:
     """Read the columns that may be of use; the others are those of the first object."""
     data = data.removeprefix(b"\xef\xbb\xbf").strip()
     is_array = data[:1] == b"["
-    schema = dict.fromkeys(sorted(known), pl.String)
+    first, spellings = _first_object(data, is_array), {folded(name) for name in known}
+    spelled = known.union(name for name in first if folded(name) in spellings)
+    schema = dict.fromkeys(sorted(spelled), pl.String)
     try:
         if is_array:
             frame = pl.read_json(data, schema=schema)
@@ -325,9 +347,8 @@ def _read_json(data: bytes, name: str, known: frozenset[str]) -> Table:
         if not is_array:
             _refuse_first_bad_line(data, name)
         raise InvalidVotes(f"{name}: this is not readable JSON ({_first_line(error)}).") from None
-    first = _first_object(data, is_array)
     used = [column for column in schema if frame[column].null_count() < frame.height]
-    return Table(frame, list(dict.fromkeys([*first, *used])))
+    return Table.of(frame, list(dict.fromkeys([*first, *used])))
 
 
 def _first_object(data: bytes, is_array: bool) -> Iterable[str]:

@@ -1,4 +1,4 @@
-"""Files and folders to votes, of whatever class one names: the way from text to checked columns.
+"""Files, folders and frames to votes, of whatever class one names: the way to checked columns.
 
 Everything in a file is read as text, whatever its format, so that the same votes are the same
 whether they come as CSV, TSV, Parquet, JSON lines or through a pipe; in one file, or in the parts
@@ -13,7 +13,9 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Generic, NamedTuple, Protocol, Self, TypeVar
 
+import narwhals as nw
 import polars as pl
+from narwhals.exceptions import DuplicateError
 
 from isplitlbi.data.features import FEATURE, FeatureColumns, Features, feature_names
 from isplitlbi.data.formats import Dropping, RawFile, Table, read_table
@@ -29,14 +31,30 @@ from isplitlbi.data.notes import (
     gathered,
     with_units,
 )
-from isplitlbi.data.outcomes import Wording, outcomes_of_labels, outcomes_of_text, settle_both_bad
+from isplitlbi.data.outcomes import (
+    Wording,
+    outcomes_of_labels,
+    outcomes_of_text,
+    respelled,
+    settle_both_bad,
+)
 from isplitlbi.data.presets import PRESETS, ROLES, Preset, lay_out
 from isplitlbi.data.times import TIMES, are_dates, refuse_two_orders, row_numbers
-from isplitlbi.data.vocabulary import show
+from isplitlbi.data.vocabulary import as_series, show
 from isplitlbi.errors import InvalidRows, InvalidSetting, InvalidVotes, Setting
 from isplitlbi.typing import Floats, Integers
 
-__all__ = ["OPTIONS", "Described", "Folder", "NoVotes", "Options", "as_text", "load"]
+__all__ = [
+    "OPTIONS",
+    "Described",
+    "Folder",
+    "NoVotes",
+    "Options",
+    "as_text",
+    "frame_of",
+    "load",
+    "load_frame",
+]
 
 IDS = ("user", "left", "right", "group", "item3", "item4", "item5")
 
@@ -153,27 +171,72 @@ def load(
     """
     if Path(source).is_dir():
         return Folder.of(source, **vars(options)).load(kind)
-    notes: list[Note] = []
     file = RawFile.of(source)
-    dropping = Dropping(options.drop_invalid, notes, "row")
+    dropping = Dropping(options.drop_invalid, [], "row")
     table = read_table(file, options.format, options.known, dropping)
-    layout, names = lay_out(table.columns, options.columns, options.preset, file.name, notes)
-    features = layout.features(feature_names(options.features), table.columns, file.name)
+    return _load_table(kind, table, file.name, options, dropping, is_part=is_part)
+
+
+def frame_of(thing: Any, source: str) -> Any | None:
+    """Return a data frame (pandas, polars, pyarrow, ...) as narwhals has it; None for no frame."""
+    try:
+        found: Any = nw.from_native(thing, eager_only=True, pass_through=True)
+    except DuplicateError:
+        raise InvalidVotes(
+            f"{source}: two of its columns have the same name. Rename one of them."
+        ) from None
+    return found if isinstance(found, nw.DataFrame) else None
+
+
+def load_frame(kind: type[V], frame: Any, source: str, options: Options) -> Loaded[V]:
+    """Load votes from a data frame; its ids stay what they are, text or integers."""
+    given = frame_of(frame, source)
+    if given is None:
+        raise InvalidVotes(
+            f"{source}: expected a data frame, found {type(frame).__name__}. "
+            "Use Comparisons.from_arrays for separate columns."
+        )
+    if options.format is not None:
+        raise InvalidSetting("a data frame has no format. Leave out ", Setting("format"), ".")
+    columns = [name for name in given.columns if isinstance(name, str)]
+
+    def column(name: str) -> pl.Series:
+        return as_series(given.get_column(name).to_native(), name, source)
+
+    table = Table(column, columns, len(given), keeps_ids=True)
+    dropping = Dropping(options.drop_invalid, [], "row")
+    return _load_table(kind, table, source, options, dropping)
+
+
+def _load_table(
+    kind: type[V],
+    table: Table,
+    source: str,
+    options: Options,
+    dropping: Dropping,
+    *,
+    is_part: bool = False,
+) -> Loaded[V]:
+    """Make votes of a table, wherever it comes from."""
+    notes, declared = dropping.notes, outcomes_of_labels(options.labels, source)
+    layout, names = lay_out(table.columns, options.columns, options.preset, source, notes)
+    features = layout.features(feature_names(options.features), table.columns, source)
     for feature in features:
         names |= feature.roles
-    text = as_text(table, names, file.name)
+    text = as_text(table, names, source)
     if options.in_order:
-        _refuse_without_times(layout, file.name)
+        _refuse_without_times(layout, source)
         text = text.with_columns(row_numbers(text.height))
     about_times = _notes_on_times(text, options)
     frame = layout.pairs(text)
     unit = "pair" if "row" in frame.columns else "row"
-    if unit == "pair" and (empty := table.frame.height - frame["row"].n_unique()):
+    if unit == "pair" and (empty := table.height - frame["row"].n_unique()):
         notes.append(Dropped("row", "all counts are 0", count=empty))
-    frame = settle_both_bad(frame, layout.wording, options.labels or {}, options.both_bad, notes)
     names = {role: role for role in (*ROLES, *frame.columns)} | dict(layout.called) | names
-    rows = _Rows(frame, layout.wording, names, features, file.name, is_part)
-    votes = rows.usable(kind, options.labels, dropping._replace(unit=unit))
+    frame = respelled(frame, layout.wording, declared, names["winner"], notes)
+    frame = settle_both_bad(frame, layout.wording, options.labels or {}, options.both_bad, notes)
+    rows = _Rows(frame, layout.wording, names, features, source, is_part)
+    votes = rows.usable(kind, declared, dropping._replace(unit=unit))
     notes += [*about_times, *(FeatureTaken(*feature) for feature in features)]
     return Loaded(votes, layout.name, added_up(notes if is_part else _complete(notes, votes)))
 
@@ -206,10 +269,9 @@ class _Rows(NamedTuple):
     source: str
     is_part: bool
 
-    def usable(self, kind: type[V], labels: Mapping[str, str] | None, dropping: Dropping) -> V:
+    def usable(self, kind: type[V], declared: Mapping[Any, int], dropping: Dropping) -> V:
         """Build votes from the rows that can be used."""
         frame, source = self.frame, self.source
-        declared = outcomes_of_labels(labels, source)
         while not frame.is_empty():
             try:
                 series = frame.drop("row", "outcome", strict=False).to_dict()
@@ -235,12 +297,14 @@ def _complete(notes: Iterable[Note], votes: Votes) -> tuple[Note, ...]:
 
 
 def as_text(table: Table, names: Mapping[str, str], source: str) -> pl.DataFrame:
-    """Return the columns of all roles as text."""
+    """Return the columns of all roles as text; ids of a frame as they are."""
     taken = {}
     for role, name in names.items():
-        column = table.frame[name]
+        column = table.column(name)
         kind = column.dtype
-        if isinstance(kind, pl.Categorical | pl.Enum) or kind.is_integer() or kind == pl.Null:
+        if table.keeps_ids and role in IDS and kind != pl.Null:
+            pass
+        elif isinstance(kind, pl.Categorical | pl.Enum) or kind.is_integer() or kind == pl.Null:
             column = column.cast(pl.String)
         elif kind.is_float() and (role in ("weight", *TIMES) or role.startswith(FEATURE)):
             column = column.fill_nan(None)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import ClassVar, Self
 
 from isplitlbi.data.features import Units
 from isplitlbi.data.vocabulary import counted, show
@@ -15,14 +16,20 @@ __all__ = [
     "Dropped",
     "DurationTaken",
     "FeatureTaken",
+    "LeftOut",
     "Note",
     "NothingThere",
+    "ReadAs",
     "RowsInOrder",
+    "SeparatorTaken",
     "TimeTaken",
     "added_up",
     "gathered",
+    "log_changes",
     "with_units",
 ]
+
+log = logging.getLogger("isplitlbi")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,7 +42,11 @@ class Note:
         How often it was done, where that can be counted.
     files : tuple of str
         The parts of a folder that it is said of; empty where there is only one file.
+    changes_votes : bool
+        Whether the votes are not quite what was given.
     """
+
+    changes_votes: ClassVar[bool] = False
 
     count: int = 0
     files: tuple[str, ...] = ()
@@ -62,6 +73,8 @@ class Note:
 class Dropped(Note):
     """Some rows, pairs or votes were not used."""
 
+    changes_votes = True
+
     unit: str
     why: str = ""
 
@@ -71,8 +84,37 @@ class Dropped(Note):
 
 
 @dataclass(frozen=True)
+class LeftOut(Note):
+    """Votes of some users, and on some items, were left out, as was asked for."""
+
+    changes_votes = True
+
+    users: int
+    items: int
+    other_users: int = 0  # who have no votes left
+    other_items: int = 0
+
+    def sentence(self) -> str:
+        """Say how many votes, of how many users and items."""
+        if not self.users + self.items:
+            return "Left out: nothing, since no user and no item is named."
+        votes, named = counted(self.count, "vote"), _numbers(self.users, self.items)
+        if not self.other_users + self.other_items:
+            return f"Left out: {votes} of {named}."
+        others = _numbers(self.other_users, self.other_items, "other ")
+        return f"Left out: {votes} of {named}; without these, {others} had no votes left."
+
+
+def _numbers(users: int, items: int, which: str = "") -> str:
+    named = ((users, "user"), (items, "item"))
+    return " and ".join(counted(n, f"{which}{unit}") for n, unit in named if n)
+
+
+@dataclass(frozen=True)
 class CountedAsTies(Note):
     """Some votes that are not quite ties were taken for ties."""
+
+    changes_votes = True
 
     unit: str
 
@@ -95,6 +137,35 @@ class ColumnTaken(Note):
         return (
             f"The {self.role} is taken from {show(self.column)}, not from {show(self.instead_of)}."
         )
+
+
+@dataclass(frozen=True)
+class ReadAs(Note):
+    """A name was spelled a little differently from the one that is known."""
+
+    changes_votes = True
+
+    what: str  # that has the name: the header, or a column of words
+    found: str
+    known: str
+
+    def sentence(self) -> str:
+        """Say which, and how often where that is counted."""
+        times = f", {counted(self.count, 'time')}" if self.count else ""
+        return f"In {self.what}, {show(self.found)} is read as {show(self.known)}{times}."
+
+
+@dataclass(frozen=True)
+class SeparatorTaken(Note):
+    """Fields were separated by something else than commas."""
+
+    changes_votes = True
+
+    separator: str
+
+    def sentence(self) -> str:
+        """Say by what."""
+        return f"The fields are separated by {show(self.separator)}."
 
 
 @dataclass(frozen=True)
@@ -158,6 +229,13 @@ class NothingThere(Note):
     def sentence(self) -> str:
         """Say so."""
         return "There are no votes in it."
+
+
+def log_changes(notes: Iterable[Note], source: str) -> None:
+    """Log what changes votes, where nobody is handed the notes."""
+    for note in notes:
+        if note.changes_votes:
+            log.warning("%s: %s", source, note)
 
 
 def added_up(notes: Iterable[Note]) -> tuple[Note, ...]:

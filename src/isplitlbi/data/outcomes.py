@@ -8,6 +8,7 @@ label      another word for an outcome, which a person declares: ``{"draw": "tie
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import reduce
@@ -18,22 +19,41 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from isplitlbi.data.notes import CountedAsTies, Dropped, Note
-from isplitlbi.data.vocabulary import counted, show
+from isplitlbi.data.notes import CountedAsTies, Dropped, Note, ReadAs, log_changes
+from isplitlbi.data.vocabulary import counted, folded, show
 from isplitlbi.errors import InvalidRows, InvalidSetting, InvalidVotes, Setting
 
 __all__ = [
+    "BOTH_BAD",
+    "FAMILIES",
+    "MODELS",
     "OUTCOMES",
     "WINNERS",
     "Wording",
+    "meaning",
     "outcomes_of_column",
     "outcomes_of_labels",
     "outcomes_of_text",
+    "respelled",
     "settle_both_bad",
 ]
 
 OUTCOMES = {"left": 1, "tie": 0, "right": -1}
 WINNERS = {outcome: word for word, outcome in OUTCOMES.items()}
+
+# The words of arenas of language models, and those that say: neither is good.
+MODELS = {"model_a": "left", "model_b": "right", "tie": "tie"}
+BOTH_BAD = ("tie (bothbad)", "both_bad", "bothbad")
+# Words for outcomes that go together.
+FAMILIES = (OUTCOMES, {word: OUTCOMES[target] for word, target in MODELS.items()})
+
+# What others call outcomes, for a remedy that is likely to be right.
+_HINTS = {
+    "left": ("left", "model a", "a", "l", "first", "one", "top", "option a", "win"),
+    "right": ("right", "model b", "b", "r", "second", "two", "bottom", "option b", "loss"),
+    "tie": ("tie", "tied", "draw", "equal", "same", "neither", "both", "none"),
+}
+_HINTED = {hint: outcome for outcome, hints in _HINTS.items() for hint in hints}
 
 _NUMBERS = {1: 1, 0: 0, -1: -1}  # what numbers mean where they can mean nothing else
 
@@ -49,6 +69,27 @@ def outcomes_of_labels(labels: Mapping[Any, Any] | None, source: str) -> dict[An
     return {word: OUTCOMES[target] for word, target in (labels or {}).items()}
 
 
+def meaning(word: str) -> int | None:
+    """Return the outcome that a word stands for, however it is spelled; None where it is none."""
+    known = dict.fromkeys(BOTH_BAD, 0) | FAMILIES[1] | FAMILIES[0]
+    found = known_as(word, known)
+    return None if found is None else known[found]
+
+
+def known_as(word: str, known: Mapping[str, int]) -> str | None:
+    """Return the known word that another one is but for its spelling, if that is clear."""
+    if word in known:
+        return word
+    alike = [each for each in known if folded(each) == folded(word)]
+    return alike[0] if len({known[each] for each in alike}) == 1 else None
+
+
+def likely_labels(value: Any) -> Setting:
+    """Return the setting that maps an unknown value to what it most likely means."""
+    close = difflib.get_close_matches(folded(str(value)), _HINTED, n=1, cutoff=0.7)
+    return Setting("labels", {value: _HINTED[close[0]] if close else "tie"})
+
+
 # --- columns at hand -------------------------------------------------------------------------
 
 
@@ -62,6 +103,8 @@ def outcomes_of_column(
     values = column
     if column.dtype == pl.String:
         words, allowed = OUTCOMES | words, ", ".join(OUTCOMES)
+        if not column.is_in(list(words)).all():
+            words |= _other_words(column, name, words, source)
     else:
         allowed = "1 (left), 0 (tie), -1 (right)"
         if not column.dtype.is_numeric():
@@ -75,11 +118,34 @@ def outcomes_of_column(
     outcome, known = _translate(values, words)
     if known is not None:
         value = column.filter(~known)[0]
+        remedy = likely_labels(value)
+        others = [word for word in ("left", "tie", "right") if word != remedy.value[value]]
         raise InvalidRows.of(
             source, ~known, f"{name} {show(value)} is not one of {allowed}",
-            "Map it with ", Setting("labels", {value: "tie"}), ", or left, or right",
+            "Map it with ", remedy, f", or {', or '.join(others)}",
         )  # fmt: skip
     return outcome
+
+
+def _other_words(
+    column: pl.Series, name: str, words: Mapping[str, int], source: str
+) -> dict[str, int]:
+    """Return words that the readers of files know, too; what is not quite said so is logged."""
+    found: dict[str, int] = {}
+    notes: list[Note] = []
+    for word in column.drop_nulls().unique(maintain_order=True):
+        spelled = known_as(word, words)
+        outcome = meaning(word) if spelled is None else words[spelled]
+        if word in words or outcome is None:
+            continue
+        found[word] = outcome
+        count = int((column == word).sum())
+        if folded(word) in map(folded, BOTH_BAD):
+            notes.append(CountedAsTies("both-bad vote", count=count))
+        elif spelled is not None:
+            notes.append(ReadAs(name, word, spelled, count=count))
+    log_changes(notes, source)
+    return found
 
 
 # --- text of files ---------------------------------------------------------------------------
@@ -106,7 +172,7 @@ class Wording:
         found = values.filter(~known).unique(maintain_order=True)
         expected = self.expected or f"one of {', '.join([*self.words, *self.both_bad])}"
         problem = f"{name} {show(found[0])} is not {expected}"
-        example = Setting("labels", {found[0]: "tie"})
+        example = likely_labels(found[0])
         remedy: tuple[str | Setting, ...] = ("Map it with ", example)
         if len(found) > 1:
             others = counted(len(found) - 1, "other value")
@@ -115,6 +181,34 @@ class Wording:
         if not self.takes_labels:
             remedy = ("Correct it",)
         return InvalidRows.of(source, ~known, problem, *remedy)
+
+
+def respelled(
+    frame: pl.DataFrame,
+    wording: Wording,
+    declared: Mapping[Any, int],
+    name: str,
+    notes: list[Note],
+) -> pl.DataFrame:
+    """Write words for the winner as they are known, where only case or spaces differ; tell it."""
+    known = wording.outcomes | {_as_word(word): code for word, code in declared.items()}
+    if "winner" not in frame.columns or not known:
+        return frame
+    said = frame["winner"]
+    if "outcome" in frame.columns:
+        said = said.filter(frame["outcome"].is_null())
+    if sum((said == word).sum() for word in known) == len(said):
+        return frame  # as it should be, and faster than to count all words
+    found = {}
+    for word, count in said.value_counts().drop_nulls().sort("winner").iter_rows():
+        spelled = known_as(word, known)
+        if spelled is None or spelled == word:
+            continue
+        if any((frame[side].cast(pl.String) == word).any() for side in ("left", "right")):
+            continue  # it is the id of an item
+        found[word] = spelled
+        notes.append(ReadAs(name, word, spelled, count=count))
+    return frame.with_columns(pl.col("winner").replace(found)) if found else frame
 
 
 def settle_both_bad(
@@ -154,7 +248,7 @@ def outcomes_of_text(
     if decided is not None and not decided.null_count():
         return decided
     values, name = frame["winner"], names["winner"]
-    declared = {str(word): outcome for word, outcome in labels.items()}
+    declared = {_as_word(word): outcome for word, outcome in labels.items()}
     words = wording.outcomes | declared
     outcome, known = _translate_rest(values, words, decided)
     if known is None:
@@ -206,6 +300,11 @@ def _translate_rest(
     return decided.fill_null(outcome), None if known.all() else known
 
 
+def _as_word(label: Any) -> str:
+    """Return a label as the text of a file would have it: 1.0 is 1."""
+    return f"{label:.12g}" if isinstance(label, float) else str(label)
+
+
 def _plain_numbers(texts: pl.Series) -> dict[str, str]:
     """Return those texts that are numbers, each with its plainest spelling: 1.0 is 1."""
     numbers = texts.cast(pl.Float64, strict=False)
@@ -236,7 +335,8 @@ def _refuse_items(
     """Refuse a winner that is an item's id, where left or right was expected, with the remedy."""
     rest = frame.filter(~known & frame["winner"].is_not_null() & (frame["winner"] != ""))
     won = rest["winner"]
-    if len(rest) and ((won == rest["left"]) | (won == rest["right"])).all():
+    left, right = (rest[side].cast(pl.String) for side in ("left", "right"))
+    if len(rest) and ((won == left) | (won == right)).all():
         raise InvalidVotes(
             f"{source}: {names['winner']} holds the ids of items, such as {show(won[0])}; expected "
             "left, right or tie. Read it with ", Setting("preset", "crowd-kit"),

@@ -20,13 +20,13 @@ from itertools import combinations
 import polars as pl
 
 from isplitlbi.data.features import LEFT_AND_RIGHT, FeatureColumns, require_columns
-from isplitlbi.data.notes import ColumnTaken, Note
-from isplitlbi.data.outcomes import Wording
+from isplitlbi.data.notes import ColumnTaken, Note, ReadAs
+from isplitlbi.data.outcomes import BOTH_BAD, MODELS, Wording
 from isplitlbi.data.times import TIMES
-from isplitlbi.data.vocabulary import listed
+from isplitlbi.data.vocabulary import folded, listed
 from isplitlbi.errors import InvalidSetting, InvalidVotes, Setting
 
-__all__ = ["PRESETS", "ROLES", "Preset", "lay_out", "require"]
+__all__ = ["PRESETS", "ROLES", "Preset", "column_named", "lay_out", "require"]
 
 # Those that people may name.
 ROLES = ("user", "left", "right", "winner", "weight", "group", *TIMES)
@@ -76,7 +76,7 @@ class Preset:
 
 def _item_that_won(table: pl.DataFrame) -> pl.DataFrame:
     won = pl.col("winner")
-    is_left, is_right = won == pl.col("left"), won == pl.col("right")
+    is_left, is_right = (won == pl.col(side).cast(pl.String) for side in ("left", "right"))
     return table.with_columns(
         outcome=pl.when(is_left).then(1).when(is_right).then(-1).cast(pl.Int8)
     )
@@ -161,10 +161,7 @@ _ALL = (
             "user": ("judge", "judge_hash", "user"), "left": ("model_a",), "right": ("model_b",),
             "winner": ("winner",),
         },
-        wording=Wording(
-            {"model_a": "left", "model_b": "right", "tie": "tie"},
-            both_bad=("tie (bothbad)", "both_bad", "bothbad"),
-        ),
+        wording=Wording(MODELS, both_bad=BOTH_BAD),
         sides=(LEFT_AND_RIGHT, ("a", "b")),
     ),
     Preset(
@@ -229,7 +226,11 @@ PRESETS["llmfao"] = PRESETS["evalica"]
 def lay_out(
     columns: list[str], asked: dict[str, str], preset: str | None, source: str, notes: list[Note]
 ) -> tuple[Preset, dict[str, str]]:
-    """Return the layout of a table and the column of every role."""
+    """Return the layout of a table and the column of every role.
+
+    A column whose name differs from the known one in case or spaces only is taken, with a note.
+    """
+    asked = {role: column_named(name, columns) or name for role, name in asked.items()}
     require(asked, columns, source)
     if preset is not None:
         if preset not in PRESETS:
@@ -249,11 +250,15 @@ def lay_out(
             )  # fmt: skip
     names = {}
     for role, choices in roles.items():
-        present = [choice for choice in choices if choice in columns]
+        found = {column_named(choice, columns): choice for choice in reversed(choices)}
+        present = [column for column in reversed(found) if column is not None]
+        present.sort(key=lambda column: column not in choices)  # stable: as they are known first
         if role in asked:
             names[role] = asked[role]
         elif present:
             names[role] = present[0]
+            if present[0] not in choices:
+                notes.append(ReadAs("the header", present[0], found[present[0]]))
             if len(present) > 1 and role in ("user", "winner"):
                 notes.append(ColumnTaken(role, present[0], present[1]))
     require(
@@ -264,10 +269,23 @@ def lay_out(
     return layout, names
 
 
+def column_named(name: str, columns: list[str]) -> str | None:
+    """Return the column of a name, or the only one that differs in case or spaces only."""
+    if name in columns:
+        return name
+    alike = [column for column in columns if folded(column) == folded(name)]
+    return alike[0] if len(alike) == 1 else None
+
+
 def _recognise_layout(columns: list[str], asked: dict[str, str], source: str) -> Preset:
     layouts = {layout.name: layout for layout in PRESETS.values()}.values()
     absent = {layout.name: _absent(layout, columns, asked) for layout in layouts}
     fitting = [layout for layout in layouts if not absent[layout.name]]
+    if not fitting:
+        known = {name for layout in layouts for name in layout.known}
+        spelled = [name for name in known if column_named(name, columns)]
+        absent = {layout.name: _absent(layout, spelled, asked) for layout in layouts}
+        fitting = [layout for layout in layouts if not absent[layout.name]]
     if len(fitting) == 1 or (fitting and asked and fitting[0].name == "canonical"):
         return fitting[0]
     if fitting:

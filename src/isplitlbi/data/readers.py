@@ -11,9 +11,18 @@ import polars as pl
 from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.data.features import LEFT_AND_RIGHT, feature_names, find_columns, numbers_of
 from isplitlbi.data.formats import Dropping, RawFile, read_table
-from isplitlbi.data.loading import OPTIONS, Described, Folder, NoVotes, Options, as_text, load
-from isplitlbi.data.notes import Note
-from isplitlbi.data.presets import require
+from isplitlbi.data.loading import (
+    OPTIONS,
+    Described,
+    Folder,
+    NoVotes,
+    Options,
+    as_text,
+    load,
+    load_frame,
+)
+from isplitlbi.data.notes import Note, ReadAs, log_changes
+from isplitlbi.data.presets import column_named, require
 from isplitlbi.data.vocabulary import show
 from isplitlbi.errors import InvalidRows, InvalidVotes
 
@@ -38,7 +47,7 @@ class Reading(NamedTuple):
 
 
 def read_votes(
-    source: str | Path,
+    source: Any,
     *,
     format: str | None = None,
     preset: str | None = None,
@@ -56,12 +65,13 @@ def read_votes(
     duration: str | None = None,
     in_order: bool = False,
 ) -> Reading:
-    """Read votes from a file, from all files of a folder, or from standard input.
+    """Read votes from a file, from all files of a folder, from standard input or a data frame.
 
     Parameters
     ----------
     source
         A path, or ``-`` for standard input; compressed with gzip or not. Of a folder see `Parts`.
+        Or a data frame, of which ids stay what they are.
     format
         One of `FORMATS`; recognised from the first bytes by default.
     preset
@@ -90,6 +100,8 @@ def read_votes(
         format, preset, user, left, right, winner, weight, group, labels, both_bad, drop_invalid,
         features, time, duration, in_order,
     )  # fmt: skip
+    if not isinstance(source, str | Path):
+        return Reading(*load_frame(Comparisons, source, "votes", options))
     return Reading(*load(Comparisons, source, options))
 
 
@@ -137,8 +149,15 @@ def read_pairs(
     name = file.name
     options = Options(features=features)
     known = options.known | frozenset(names.values())
-    table = read_table(file, format, known, Dropping(False, [], "row", offer=False))
+    dropping = Dropping(False, [], "row", offer=False)
+    table = read_table(file, format, known, dropping)
+    for role, asked in names.items():
+        column = column_named(asked, table.columns)
+        if column not in (None, asked):
+            dropping.notes.append(ReadAs("the header", str(column), asked))
+        names[role] = column or asked
     require(names, table.columns, name)
+    log_changes(dropping.notes, name)
     found = [
         find_columns(feature, table.columns, [LEFT_AND_RIGHT], name)
         for feature in feature_names(features)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Collection
 from functools import cached_property
 from typing import Any, Self
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 from isplitlbi.errors import InvalidVotes
 from isplitlbi.typing import Integers, Labels, Mask, Places
 
-__all__ = ["Vocabulary", "as_series", "counted", "first_of", "listed", "show"]
+__all__ = ["Vocabulary", "as_series", "counted", "first_of", "folded", "listed", "show"]
 
 # Ids are numbered in blocks of rows that double, since most ids are new in the first rows only, and
 # found in tables that fit a processor's cache.
@@ -129,6 +130,36 @@ class Vocabulary:
         else:
             place = np.minimum(np.searchsorted(self.labels, ids), len(self) - 1).astype(np.int32)
         return np.where(known & (self.labels[place] == ids), place, np.int32(-1))
+
+    def require(self, ids: Any, of: str = "this model") -> Integers:
+        """Return the index of every id; one that is not known is an error that names the nearest.
+
+        What the ids are ``of`` is said in the error.
+        """
+        index = self.encode(ids)
+        unknown = np.flatnonzero(index < 0)
+        if len(unknown):
+            raise self.unknown(as_series(ids, self.what, "ids")[int(unknown[0])], of)
+        return index
+
+    def spelled(self, text: str, of: str = "this model") -> Any:
+        """Return the id that a text stands for: a number where ids are numbers."""
+        if self._sorted.dtype == pl.String:
+            spelled: Any = text
+        else:
+            try:
+                spelled = int(text)
+            except ValueError:
+                raise self.unknown(text, of) from None
+        self.require([spelled], of)
+        return spelled
+
+    def unknown(self, label: Any, of: str) -> InvalidVotes:
+        """Return the error on an id that is not known."""
+        return InvalidVotes(
+            f"{self.what} {show(label)} is not among the {len(self)} {self.what}s of {of}; the "
+            f"nearest is {show(self.nearest(label))}."
+        )
 
     def nearest(self, label: Any) -> Any:
         """Return the known id that looks most like this one."""
@@ -273,6 +304,11 @@ def _is_missing(value: Any) -> bool:
         return bool(value != value)  # NaN and NaT differ from themselves
     except TypeError:  # pandas.NA will not even say
         return True
+
+
+def folded(text: str) -> str:
+    """Return a name without what people write differently: case, outer spaces, and ``_ -``."""
+    return re.sub(r"[\s_-]+", " ", text.strip().casefold())
 
 
 def first_of(mask: pl.Series | Mask) -> int:

@@ -79,6 +79,11 @@ class Diagnosis:
         """Whether a fit of these votes would mislead."""
         return any(finding.severity == Severity.SERIOUS for finding in self.findings)
 
+    @property
+    def has_warnings(self) -> bool:
+        """Whether there is more than notes to say of these votes."""
+        return any(finding.severity >= Severity.WARNING for finding in self.findings)
+
     def as_dict(self) -> dict[str, Any]:
         """Return it as plain values, ready for JSON."""
         return {

@@ -18,6 +18,7 @@ from sklearn.svm import LinearSVC, LinearSVR
 from threadpoolctl import threadpool_limits
 
 from isplitlbi.data.comparisons import Comparisons
+from isplitlbi.data.labels import labels_of
 from isplitlbi.data.layout import tally
 from isplitlbi.data.splits import held_out_parts
 from isplitlbi.errors import InvalidSetting
@@ -201,12 +202,12 @@ class AlphaCut(VoteEstimator):
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
-        """Fit on `Comparisons`, or on pairs X with outcomes y."""
+        """Fit on `Comparisons`, a frame of votes, or on pairs X with outcomes y."""
         check_seed(self.random_state)
         check_choice("learner", self.learner, tuple(LEARNERS))
         if len(self.penalties) == 0 or self.n_members < 1:
             raise InvalidSetting("alpha-cut needs at least one penalty and one member.")
-        votes = as_votes(X, y, sample_weight)
+        labels, votes = labels_of(y), as_votes(X, y, sample_weight)
         seeds = np.random.SeedSequence(self.random_state)
         parts = held_out_parts(votes, self.n_folds, np.random.default_rng(seeds.spawn(1)[0]))
         # How often each degree of agreement was right, over all folds.
@@ -228,9 +229,9 @@ class AlphaCut(VoteEstimator):
             votes_for = self._agreement(votes, self.penalty_, seeds.spawn(1)[0])
         self.degree_: Floats = votes_for / self.n_members
         self.alpha_ = max(int(levels[level]), least_acyclic(votes_for)) / self.n_members
-        return self._know(votes.users, votes.items)
+        return self._know(votes.users, votes.items, labels)
 
-    def predict(self, X: Any) -> NDArray[np.int8]:
+    def predict_outcomes(self, X: Any) -> NDArray[np.int8]:
         """Predict the outcome of each (user, left, right), the same for all users."""
         _, left, right = self._indices(X)
         return _cut(self.degree_, self.alpha_, left, right)

@@ -12,7 +12,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
@@ -31,11 +30,9 @@ from isplitlbi.abnormal import (
 )
 from isplitlbi.abnormal.job import FindAbnormal, find_abnormal_on
 from isplitlbi.data.comparisons import Comparisons
-from isplitlbi.data.features import Features
-from isplitlbi.data.layout import Shown
+from isplitlbi.data.labels import NUMBERS, OutcomeLabels
 from isplitlbi.data.readers import Parts
 from isplitlbi.data.summary import Summary
-from isplitlbi.data.vocabulary import show
 from isplitlbi.errors import InvalidSetting, InvalidVotes
 from isplitlbi.estimators.cards import (
     FeatureEffect,
@@ -47,12 +44,11 @@ from isplitlbi.estimators.cards import (
 )
 from isplitlbi.estimators.certainty import Certainty
 from isplitlbi.estimators.inputs import (
-    Pairs,
     check_choice,
-    pair_features,
     threads_of,
 )
-from isplitlbi.estimators.voting import VoteEstimator
+from isplitlbi.estimators.notebook import shown_in_notebook
+from isplitlbi.estimators.predicting import ScorePredictor
 from isplitlbi.fitting import Fitted
 from isplitlbi.model import ranking as rankings
 from isplitlbi.model.links import Link
@@ -62,7 +58,7 @@ from isplitlbi.model.terms import Feature, Side, Terms
 from isplitlbi.path import RegularizationPath
 from isplitlbi.runtime.base import Workforce
 from isplitlbi.runtime.choice import runtime_for
-from isplitlbi.selection import Rule, Selection, predict_outcomes
+from isplitlbi.selection import Rule, Selection
 from isplitlbi.solvers import bootstrap_consensus
 from isplitlbi.typing import Floats
 
@@ -75,14 +71,17 @@ __all__ = ["ScoreEstimator"]
 _OF_TESTS = ("abnormality_", "abnormal_users_", "unreliable_users_", "different_users_")
 
 
-class ScoreEstimator(VoteEstimator):
+class ScoreEstimator(ScorePredictor):
     """One whose outcomes follow from scores and a tie threshold (``parameters_``), by a link.
 
     Attributes
     ----------
     users_, items_ : arrays of ids, sorted
     classes_ : array
-        What may be predicted: -1, 0 and 1, or -1 and 1 where there are no ties.
+        What may be predicted: -1, 0 and 1, or -1 and 1 where there are no ties; where y was words,
+        those words, sorted.
+    outcome_labels_ : OutcomeLabels
+        Which outcome each of them stands for.
     consensus_ : (n_items,) scores
         Where both sides are alike in all features.
     threshold_ : float or None
@@ -159,10 +158,16 @@ class ScoreEstimator(VoteEstimator):
                 )
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
-    def adopt(self, fitted: Fitted, abnormality: Abnormality | None = None) -> Self:
-        """Take over what was fitted and, where users were tested, what was found of them."""
+    def adopt(
+        self,
+        fitted: Fitted,
+        abnormality: Abnormality | None = None,
+        *,
+        labels: OutcomeLabels = NUMBERS,
+    ) -> Self:
+        """Take over what was fitted, what was found of users, and what outcomes are called."""
         terms, common = fitted.parameters.terms, fitted.parameters.common
-        self._know(fitted.summary.users, fitted.summary.items, has_ties=terms.has_ties)
+        self._know(fitted.summary.users, fitted.summary.items, labels, has_ties=terms.has_ties)
         self.fitted_, self.summary_, self.link_ = fitted, fitted.summary, fitted.link
         self.parameters_, self.terms_, self.spreads_ = fitted.parameters, terms, {**fitted.spreads}
         self.consensus_, self.habits_ = common.scores, common.habits
@@ -188,6 +193,13 @@ class ScoreEstimator(VoteEstimator):
         if abnormality is not None:
             self._remember(abnormality)
         return self
+
+    def _repr_html_(self) -> str:
+        """Show a notebook what was fitted, in short; settings, where nothing was."""
+        return shown_in_notebook(self) or str(super()._repr_html_inner())
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
+        return {"text/plain": repr(self), "text/html": self._repr_html_()}
 
     # --- votes ------------------------------------------------------------------------------
 
@@ -220,48 +232,13 @@ class ScoreEstimator(VoteEstimator):
             where = f"{votes.folder}: " if isinstance(votes, Parts) else ""
             raise InvalidVotes(f"{where}these are not the votes of this model any more.")
 
-    # --- predictions ------------------------------------------------------------------------
-
-    def predict(self, X: Any, rule: Rule | None = None) -> NDArray[np.int8]:
-        """Predict the outcome of each (user, left, right): 1, 0 or -1.
-
-        An unknown user votes like the consensus; an unknown item is an error. The rule is the
-        estimator's own unless another is given.
-        """
-        rule = self.rule if rule is None else rule
-        check_choice("rule", rule)
-        margin, threshold = self._margins(X)
-        if not self.terms_.has_ties:  # one of two wins; of equals, the one on the left
-            return np.where(margin >= 0.0, 1, -1).astype(np.int8)
-        log_probabilities = self.link_.log_probabilities(margin, threshold)
-        return predict_outcomes(rule, margin, threshold, log_probabilities)
-
-    def predict_proba(self, X: Any) -> Floats:
-        """Return the probabilities of right, tie and left: in the order of ``classes_``."""
-        return np.exp(self.predict_log_proba(X))
-
-    def predict_log_proba(self, X: Any) -> Floats:
-        """Return their logarithms, which stay finite where the probabilities vanish."""
-        margin, threshold = self._margins(X)
-        if not self.terms_.has_ties:
-            return np.column_stack([self.link_.win(side)[0] for side in (-margin, margin)])
-        return self.link_.log_probabilities(margin, threshold)[:, ::-1]
-
-    def _margins(self, X: Any) -> tuple[Floats, Floats]:
-        """Return margins and thresholds; features that X does not tell of are equal."""
-        user, left, right = self._indices(X)
-        shown, units = None, self.summary_.units
-        if units is not None:
-            values = pair_features(X, units.names, units.scale)
-            if values is not None:
-                features = Features(units.names, values * units.scale, units.scale)
-                shown = Shown(left, right, Pairs(features), np.arange(len(left)))
-        return self.parameters_.margin_and_threshold(user, left, right, shown)
-
     # --- rankings ---------------------------------------------------------------------------
 
     def scores(self, user: Any = None) -> Floats:
-        """Return a user's score for every one of ``items_``; the consensus without a user."""
+        """Return a user's score for every one of ``items_``; the consensus without a user.
+
+        Here and below, an unknown user is an error that names the nearest id.
+        """
         index = self.user_index(user)
         return self.parameters_.scores_of(index)
 
@@ -436,11 +413,10 @@ class ScoreEstimator(VoteEstimator):
             )
 
     def _voter(self, user: Any) -> int:
-        """Return the place of a user; refuse one who is not known."""
-        index = self.user_index(user)
-        if index < 0:
-            raise InvalidVotes(f"user {show(user)} has no votes in this model.")
-        return index
+        """Return the place of a user; refuse one who is not known, and nobody at all."""
+        if user is None:
+            raise InvalidSetting("name a user: the consensus has no votes of its own.")
+        return self.user_index(user)
 
     def telling_votes(self, user: Any, most: int = 10) -> list[TellingVote]:
         """Return the votes of a user that the consensus least expected, the least likely first."""

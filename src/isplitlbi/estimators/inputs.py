@@ -6,15 +6,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import narwhals as nw
 import numpy as np
 from numpy.typing import ArrayLike
 
 from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.data.features import LEFT_AND_RIGHT, Features, differences_of, find_columns
+from isplitlbi.data.loading import frame_of
 from isplitlbi.data.readers import Parts
 from isplitlbi.data.vocabulary import as_series
-from isplitlbi.errors import InvalidSetting, InvalidVotes
+from isplitlbi.errors import InvalidSetting, InvalidVotes, Setting
 from isplitlbi.runtime.local import available_threads
 from isplitlbi.selection import RULES
 from isplitlbi.typing import Floats
@@ -69,7 +69,7 @@ def threads_of(n_jobs: int | None) -> int:
 
 
 def as_votes(X: Any, y: Any, sample_weight: ArrayLike | None) -> Comparisons:
-    """Take votes as they are, read files, or index a frame of pairs together with its outcomes."""
+    """Take votes as they are, read files and frames, or index pairs together with outcomes."""
     if isinstance(X, Comparisons | Parts | str | Path):
         if y is not None or sample_weight is not None:
             raise InvalidVotes("votes already have outcomes and weights: give no y.")
@@ -77,8 +77,27 @@ def as_votes(X: Any, y: Any, sample_weight: ArrayLike | None) -> Comparisons:
             return X
         return X.read().votes if isinstance(X, Parts) else Comparisons.read(X)
     if y is None:
-        raise InvalidVotes("give y, the outcomes (1, 0, -1), or fit on Comparisons.")
+        return _votes_in_frame(X, sample_weight)
     return Comparisons.from_arrays(*pair_columns(X), y, weight=sample_weight)
+
+
+def _votes_in_frame(X: Any, sample_weight: ArrayLike | None) -> Comparisons:
+    """Read a frame that has outcomes in it."""
+    if frame_of(X, "X") is None:
+        raise InvalidVotes(
+            "give y, the outcomes (1, 0, -1), or fit on Comparisons or on a frame with outcomes."
+        )
+    if sample_weight is not None:
+        raise InvalidVotes("a frame of votes has its weights in a column weight: give no others.")
+    try:
+        return Comparisons.from_frame(X, source="X")
+    except InvalidVotes as error:
+        if any(isinstance(part, Setting) for part in error.args):
+            raise InvalidVotes(
+                *error.args,
+                " Say so to Comparisons.from_frame and fit on what it returns, or give y.",
+            ) from None
+        raise
 
 
 def as_given(X: Any, y: Any, sample_weight: ArrayLike | None) -> Comparisons | Parts:
@@ -94,14 +113,14 @@ def pair_columns(X: Any) -> tuple[Any, Any, Any]:
         raise InvalidVotes(
             "X is a file, not pairs; read it first, with isplitlbi.data.readers.read_pairs."
         )
-    table: Any = nw.from_native(X, eager_only=True, pass_through=True)
-    if isinstance(table, nw.DataFrame):
+    table = frame_of(X, "X")
+    if table is not None:
         named = {"user", "left", "right"} <= set(table.columns)
         names = ["user", "left", "right"] if named else table.columns
         columns = [table.get_column(name).to_native() for name in names]
         found = ", ".join(map(str, table.columns))
     else:
-        array = table if isinstance(table, np.ndarray) else np.array(list(table), dtype=object)
+        array = X if isinstance(X, np.ndarray) else np.array(list(X), dtype=object)
         columns = list(array.T) if array.ndim == 2 else []
         found = f"an array of shape {array.shape}"
     if len(columns) != 3:
@@ -120,8 +139,8 @@ def pair_features(X: Any, names: Sequence[str], scale: Floats) -> Floats | None:
         if X.features is not None:
             found = dict(zip(X.features.names, X.features.columns, strict=True))
     else:
-        table: Any = nw.from_native(X, eager_only=True, pass_through=True)
-        if not isinstance(table, nw.DataFrame):
+        table = frame_of(X, "X")
+        if table is None:
             return None
         found, n_pairs = {}, len(table)
         for name in names:

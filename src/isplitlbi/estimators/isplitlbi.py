@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from isplitlbi.abnormal import check_fdr
 from isplitlbi.data.comparisons import Comparisons
+from isplitlbi.data.labels import labels_of
 from isplitlbi.data.layout import TASTE
 from isplitlbi.data.readers import Parts
 from isplitlbi.data.summary import Summary
@@ -215,11 +216,12 @@ class ISplitLBI(ScoreEstimator):
         Parameters
         ----------
         X
-            `Comparisons`; the path of a file of votes or of a folder of them, or `Parts` of such
-            a folder; or a frame with the columns user, left, right (or three columns in that order)
-            together with y.
+            `Comparisons`; a data frame with outcomes in any layout that files may have; the path of
+            a file of votes or of a folder of them, or `Parts` of such a folder; or a frame with
+            the columns user, left, right (or three columns in that order) together with y.
         y
-            Outcomes: 1 left wins, 0 tie, -1 right wins.
+            Outcomes: 1 left wins, 0 tie, -1 right wins. Or words, such as left, tie and right,
+            which are then what is predicted.
         folds
             The fold of every vote, where it is not to be drawn at random within users.
         progress
@@ -236,6 +238,7 @@ class ISplitLBI(ScoreEstimator):
             them.
         """
         self._check_settings()
+        labels = labels_of(y)
         votes = as_votes(X, y, sample_weight) if client is None else as_given(X, y, sample_weight)
         folder = None if checkpoints is None else Path(checkpoints)
         runtime = runtime_for(
@@ -249,7 +252,7 @@ class ISplitLBI(ScoreEstimator):
             votes, settings, runtime, progress=of_fit.reach if of_fit.is_heard else None,
             checkpoints=folder, checkpoint_every=checkpoint_every,
         )  # fmt: skip
-        self.adopt(fitted)
+        self.adopt(fitted, labels=labels)
         if self.with_tests:
             self._test_after_fit(runtime, of_tests)
         return self

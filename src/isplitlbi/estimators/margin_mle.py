@@ -6,6 +6,7 @@ from typing import Any, Self
 
 from numpy.typing import ArrayLike
 
+from isplitlbi.data.labels import labels_of
 from isplitlbi.data.summary import Summary
 from isplitlbi.estimators.base import ScoreEstimator
 from isplitlbi.estimators.inputs import as_votes, check_choice, check_delta
@@ -39,10 +40,11 @@ class MarginMLE(ScoreEstimator):
         self.delta = delta
 
     def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
-        """Fit on `Comparisons`, or on pairs X with outcomes y."""
+        """Fit on `Comparisons`, a frame of votes, or on pairs X with outcomes y."""
         check_choice("rule", self.rule)
         check_delta(self.delta)
-        votes = as_votes(X, y, sample_weight)
+        labels, votes = labels_of(y), as_votes(X, y, sample_weight)
         link = link_named(self.link)
         parameters = Parameters.of_consensus(votes, fit_consensus(votes, link, self.delta))
-        return self.adopt(Fitted(votes, Summary.of(votes), link, None, None, parameters))
+        fitted = Fitted(votes, Summary.of(votes), link, None, None, parameters)
+        return self.adopt(fitted, labels=labels)

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from isplitlbi import kernels
 from isplitlbi.data.comparisons import Comparisons
+from isplitlbi.data.labels import labels_of
 from isplitlbi.data.layout import Layout
 from isplitlbi.data.splits import held_out_parts
 from isplitlbi.data.summary import Summary
@@ -66,11 +67,11 @@ class PerUser(ScoreEstimator):
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
-        """Fit on `Comparisons`, or on pairs X with outcomes y."""
+        """Fit on `Comparisons`, a frame of votes, or on pairs X with outcomes y."""
         check_seed(self.random_state)
         check_choice("rule", self.rule)
         check_delta(self.delta)
-        votes = as_votes(X, y, sample_weight)
+        labels, votes = labels_of(y), as_votes(X, y, sample_weight)
         ridges = [float(ridge) for ridge in np.atleast_1d(self.ridge)]
         if not ridges or not all(0 < ridge < np.inf for ridge in ridges):
             raise InvalidSetting(f"ridge is {self.ridge}; it must be positive and finite.")
@@ -79,7 +80,8 @@ class PerUser(ScoreEstimator):
         parameters = self._fit(votes, link, ridge)
         summary = Summary.of(votes)
         return self.adopt(
-            Fitted(votes, summary, link, None, None, parameters, chosen={"ridge": ridge})
+            Fitted(votes, summary, link, None, None, parameters, chosen={"ridge": ridge}),
+            labels=labels,
         )
 
     def _choose(self, votes: Comparisons, link: Link, ridges: list[float]) -> float:

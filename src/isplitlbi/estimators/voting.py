@@ -13,7 +13,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from isplitlbi.data.comparisons import Comparisons
-from isplitlbi.data.vocabulary import Vocabulary, as_series, first_of, show
+from isplitlbi.data.labels import NUMBERS, OutcomeLabels
+from isplitlbi.data.vocabulary import Vocabulary, as_series, first_of
 from isplitlbi.errors import InvalidVotes
 from isplitlbi.estimators.inputs import as_votes, pair_columns
 from isplitlbi.typing import Indices, Labels
@@ -22,34 +23,59 @@ __all__ = ["VoteEstimator"]
 
 
 class VoteEstimator(ClassifierMixin, BaseEstimator):
-    """Learns from votes and predicts 1 (left wins), 0 (tie) or -1 for any (user, left, right)."""
+    """Learns from votes and predicts the outcome of any (user, left, right).
+
+    Outcomes are 1 (left wins), 0 (tie) and -1; or the words of y, where a fit was given words.
+    """
 
     users_: Labels
     items_: Labels
+    classes_: NDArray[Any]
+    outcome_labels_: OutcomeLabels  # what each of the classes stands for
 
-    def _know(self, users: Labels, items: Labels, *, has_ties: bool = True) -> Self:
-        """Remember whom and what the votes are about."""
+    def _know(
+        self,
+        users: Labels,
+        items: Labels,
+        labels: OutcomeLabels = NUMBERS,
+        *,
+        has_ties: bool = True,
+    ) -> Self:
+        """Remember whom and what the votes are about, and what outcomes are called."""
         self.users_, self.items_ = users, items
-        self.classes_ = np.array([-1, 0, 1] if has_ties else [-1, 1])
+        self.outcome_labels_ = labels if has_ties else labels.without_ties()
+        self.classes_ = np.array(self.outcome_labels_.labels)
         self.n_features_in_ = 3
         return self
 
-    def predict(self, X: Any) -> NDArray[np.int8]:
-        """Predict the outcome of each (user, left, right): 1, 0 or -1.
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Predict the outcome of each (user, left, right): 1, 0 or -1, or the words of y.
 
         An unknown user votes like the consensus; an unknown item is an error.
         """
+        return self._named(self.predict_outcomes(X))
+
+    def predict_outcomes(self, X: Any) -> NDArray[np.int8]:
+        """Predict the outcome of each (user, left, right): 1, 0 or -1, whatever y was."""
         raise NotImplementedError
+
+    def _named(self, outcome: NDArray[np.int8]) -> NDArray[Any]:
+        return self.outcome_labels_.name(outcome)
 
     def score(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> float:
         """Return the share of votes predicted correctly (= micro-F1)."""
         votes = as_votes(X, y, sample_weight)
-        return float(np.average(self.predict(votes) == votes.outcome, weights=votes.weight))
+        return float(
+            np.average(self.predict_outcomes(votes) == votes.outcome, weights=votes.weight)
+        )
 
     def user_index(self, user: Any) -> int:
-        """Return the place of a user in ``users_``; -1 for one who is not known, or for None."""
+        """Return the place of a user in ``users_``, -1 for None: the consensus.
+
+        An unknown user is an error that names the nearest id.
+        """
         check_is_fitted(self)
-        return -1 if user is None else int(self._user_vocabulary.encode([user])[0])
+        return -1 if user is None else int(self._user_vocabulary.require([user])[0])
 
     def _indices(self, X: Any) -> tuple[Indices, Indices, Indices]:
         """Return users (-1 where unknown), left and right items as indices."""
@@ -70,13 +96,4 @@ class VoteEstimator(ClassifierMixin, BaseEstimator):
 
     def _known_items(self, items: Any) -> Indices:
         check_is_fitted(self)
-        vocabulary = Vocabulary(self.items_, "item")
-        index = vocabulary.encode(items)
-        unknown = np.flatnonzero(index < 0)
-        if len(unknown):
-            item = np.asarray(items, dtype=object)[unknown[0]]
-            raise InvalidVotes(
-                f"item {show(item)} is not among the {len(vocabulary)} items of this model; "
-                f"the nearest is {show(vocabulary.nearest(item))}."
-            )
-        return index
+        return Vocabulary(self.items_, "item").require(items)

@@ -128,7 +128,7 @@ def user_against_consensus(model: ScoreEstimator, user: Any, axes: Axes | None =
     """Draw one user's ranking beside the consensus; items the user never compared are grey."""
     index = model.user_index(user)
     if index < 0:
-        raise InvalidVotes(f"user {user!r} is not in this model.")
+        raise InvalidVotes("name a user to draw beside the consensus.")
     items, own, common = model.items_, model.scores(user), model.scores()
     compared, has_moved = model.parameters_.compared_by(index), _has_moved(model, own, common)
     axes = _axes(axes, (5, min(2.0 + 0.18 * len(items), 12.0)))

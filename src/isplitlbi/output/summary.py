@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from isplitlbi.output.terminal import printable
+from isplitlbi.output.terminal import of_ids, print_table, printable
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -119,7 +119,7 @@ def print_tiers(
         by_tier.setdefault(int(tier), []).append(f"{printable(str(item))}{star} ({score:.2f})")
     for tier, members in list(by_tier.items())[:most]:
         table.add_row(str(tier), Text(", ".join(members)))
-    console.print(table)
+    print_table(console, table)
     if most is not None and len(by_tier) > most:
         console.print(f"... and {len(by_tier) - most} more tiers.")
     _print_below(console, model, ranking)
@@ -138,7 +138,7 @@ def print_ranking(
     console.print(_title(ranking, user))
     table = Table(box=None, pad_edge=False)
     table.add_column("rank" if ranking.tier is None else "tier", justify="right")
-    table.add_column("item", overflow="fold")
+    table.add_column("item", **of_ids(console))
     table.add_column("score", justify="right")
     if has_habits:
         table.add_column("ties", justify="right")
@@ -151,7 +151,7 @@ def print_ranking(
         habit = [factor(ranking.habits[place])] if has_habits else []
         name = Text(f"{printable(str(item))}{star}")
         table.add_row(number, name, f"{ranking.scores[place]:.2f}", *habit)
-    console.print(table)
+    print_table(console, table)
     if most is not None and len(ranking) > most:
         console.print(f"... and {len(ranking) - most} more items.")
     _print_below(console, model, ranking)

@@ -229,8 +229,9 @@ def predictions_table(model: ScoreEstimator, pairs: pl.DataFrame) -> pl.DataFram
     there is no probability of one.
     """
     probabilities = model.predict_proba(pairs)
-    words = [WINNERS[outcome] for outcome in model.predict(pairs).tolist()]
-    chances = {WINNERS[k]: probabilities[:, place] for place, k in enumerate(model.classes_)}
+    words = [WINNERS[outcome] for outcome in model.predict_outcomes(pairs).tolist()]
+    outcomes = model.outcome_labels_.outcomes
+    chances = {WINNERS[k]: probabilities[:, place] for place, k in enumerate(outcomes)}
     return pairs.select("user", "left", "right").with_columns(
         pl.Series("winner", words),
         *(pl.Series(f"p_{k}", chances[k]) for k in ("left", "tie", "right") if k in chances),

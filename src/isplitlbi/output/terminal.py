@@ -31,6 +31,7 @@ __all__ = [
     "emit",
     "listen_to_remarks",
     "model_bar",
+    "of_ids",
     "print_abnormal",
     "print_check",
     "print_entries",
@@ -39,11 +40,16 @@ __all__ = [
     "print_notes",
     "print_scores",
     "print_simulation",
+    "print_table",
     "print_user",
     "progress_bar",
     "remark",
     "standard_output",
 ]
+
+
+WIDEST = 100_000  # columns
+IDS = ("user", "item", "left", "right")  # columns of ids in tables
 
 
 class Format(StrEnum):
@@ -64,15 +70,39 @@ def emit(table: pl.DataFrame, format: Format) -> None:
         from rich.table import Table
         from rich.text import Text
 
-        shown = Table(box=None, pad_edge=False)
+        console, shown = standard_output(), Table(box=None, pad_edge=False)
         for name, kind in table.schema.items():
             shown.add_column(
                 name.replace("_", " "), justify="right" if kind.is_numeric() else "left",
-                overflow="fold",
+                **(of_ids(console) if name in IDS else {"overflow": "fold"}),
             )  # fmt: skip
         for row in table.iter_rows():
             shown.add_row(*(Text(_shown(value)) for value in row))
-        standard_output().print(shown)
+        print_table(console, shown)
+
+
+def of_ids(console: Console) -> dict[str, Any]:
+    """Return how a column of ids is shown: folded on a terminal, whole everywhere else."""
+    return {"overflow": "fold", "no_wrap": not console.is_terminal}
+
+
+def print_table(console: Console, table: Table) -> None:
+    """Print a table; where there is no terminal, no id in it is broken, however long."""
+    from rich.measure import Measurement
+
+    if not console.is_terminal:
+        unbounded = console.options.update(max_width=WIDEST)
+        for column in table.columns:
+            if column.no_wrap:
+                cells = (Measurement.get(console, unbounded, cell) for cell in column.cells)
+                column.min_width = max((cell.maximum for cell in cells), default=0)
+        needed = Measurement.get(console, unbounded, table).minimum
+        if needed > console.width:
+            usual, console.width = console.width, needed
+            console.print(table)
+            console.width = usual
+            return
+    console.print(table)
 
 
 def _shown(value: Any) -> str:
@@ -98,10 +128,18 @@ def print_json(value: Any) -> None:
 
 
 def standard_output() -> Console:
-    """Return where results are printed."""
+    """Return where results are printed.
+
+    What goes to a file or another program is not broken into lines, unless COLUMNS asks for it.
+    """
+    import os
+
     from rich.console import Console
 
-    return Console(highlight=False, emoji=False)
+    console = Console(highlight=False, emoji=False)
+    if not console.is_terminal and not os.environ.get("COLUMNS"):
+        console.width = WIDEST
+    return console
 
 
 def listen_to_remarks(quiet: bool) -> None:
@@ -233,14 +271,15 @@ def _print_users(console: Console, shown: pl.DataFrame, title: str, columns: Seq
     table = _table(title)
     for name in columns:
         side = "right" if name in _ON_THE_RIGHT else "left"
-        heading, whole = _HEADINGS.get(name, name), name in ("effect", "kind")
-        table.add_column(heading, justify=side, overflow="fold", no_wrap=whole)  # type: ignore[arg-type]
+        how = {"overflow": "fold", "no_wrap": name in ("effect", "kind")}
+        how = of_ids(console) if name in IDS else how
+        table.add_column(_HEADINGS.get(name, name), justify=side, **how)  # type: ignore[arg-type]
     for row in shown.iter_rows(named=True):
         told = {name: _shown(row[name]) for name in columns}
         told["effect"] = effect_in_words(row["effect"], row["effect_low"], row["effect_high"])
         told["quality"] = "-" if row["quality"] is None else f"{row['quality']:.2f}"
         table.add_row(*(Text(told[name]) for name in columns))
-    console.print(table)
+    print_table(console, table)
     console.print()
 
 

@@ -1,0 +1,26 @@
+"""What a notebook shows of a fitted model."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from isplitlbi.markup import as_html
+
+__all__ = ["shown_in_notebook"]
+
+FIRST_TIERS = 10  # of the consensus
+
+
+def shown_in_notebook(model: Any) -> str:
+    """Return what was fitted and the first tiers, as HTML; nothing where nothing was fitted."""
+    if not hasattr(model, "fitted_"):
+        return ""
+    told = [f"{type(model).__name__}, fitted on {model.summary_}."]
+    if hasattr(model, "abnormality_"):
+        n_unreliable, n_different = len(model.unreliable_users_), len(model.different_users_)
+        told.append(f"Unreliable users: {n_unreliable}. Different users: {n_different}.")
+    tiers = [
+        [number, ", ".join(map(str, tier))]
+        for number, tier in enumerate(model.ranking().tiers[:FIRST_TIERS], start=1)
+    ]
+    return as_html(told, ["tier" if model.terms_.has_ties else "rank", "items"], tiers)

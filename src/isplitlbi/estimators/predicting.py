@@ -1,0 +1,78 @@
+"""What scores and tie thresholds say of pairs: predictions, and how probable each outcome is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isplitlbi.data.features import Features
+from isplitlbi.data.layout import Shown
+from isplitlbi.data.summary import Summary
+from isplitlbi.estimators.inputs import Pairs, check_choice, pair_features
+from isplitlbi.estimators.voting import VoteEstimator
+from isplitlbi.model.links import Link
+from isplitlbi.model.parameters import Parameters
+from isplitlbi.model.terms import Terms
+from isplitlbi.selection import Rule, predict_outcomes
+from isplitlbi.typing import Floats
+
+__all__ = ["ScorePredictor"]
+
+
+class ScorePredictor(VoteEstimator):
+    """One whose outcomes follow from scores and a tie threshold (``parameters_``), by a link."""
+
+    rule: Rule
+    summary_: Summary
+    link_: Link
+    parameters_: Parameters
+    terms_: Terms
+
+    def predict(self, X: Any, rule: Rule | None = None) -> NDArray[Any]:
+        """Predict the outcome of each (user, left, right): 1, 0 or -1, or the words of y.
+
+        An unknown user votes like the consensus; an unknown item is an error. The rule is the
+        estimator's own unless another is given.
+        """
+        return self._named(self.predict_outcomes(X, rule))
+
+    def predict_outcomes(self, X: Any, rule: Rule | None = None) -> NDArray[np.int8]:
+        """Predict the outcome of each (user, left, right): 1, 0 or -1, whatever y was."""
+        rule = self.rule if rule is None else rule
+        check_choice("rule", rule)
+        margin, threshold = self._margins(X)
+        if not self.terms_.has_ties:  # one of two wins; of equals, the one on the left
+            return np.where(margin >= 0.0, 1, -1).astype(np.int8)
+        log_probabilities = self.link_.log_probabilities(margin, threshold)
+        return predict_outcomes(rule, margin, threshold, log_probabilities)
+
+    def predict_proba(self, X: Any) -> Floats:
+        """Return the probability of every class, in the order of ``classes_``.
+
+        That is right, tie and left, unless y was words.
+        """
+        return np.exp(self.predict_log_proba(X))
+
+    def predict_log_proba(self, X: Any) -> Floats:
+        """Return their logarithms, which stay finite where the probabilities vanish."""
+        margin, threshold = self._margins(X)
+        if not self.terms_.has_ties:
+            wins = {1: margin, -1: -margin}
+            return np.column_stack(
+                [self.link_.win(wins[outcome])[0] for outcome in self.outcome_labels_.outcomes]
+            )
+        columns = [1 - outcome for outcome in self.outcome_labels_.outcomes]
+        return self.link_.log_probabilities(margin, threshold)[:, columns]
+
+    def _margins(self, X: Any) -> tuple[Floats, Floats]:
+        """Return margins and thresholds; features that X does not tell of are equal."""
+        user, left, right = self._indices(X)
+        shown, units = None, self.summary_.units
+        if units is not None:
+            values = pair_features(X, units.names, units.scale)
+            if values is not None:
+                features = Features(units.names, values * units.scale, units.scale)
+                shown = Shown(left, right, Pairs(features), np.arange(len(left)))
+        return self.parameters_.margin_and_threshold(user, left, right, shown)

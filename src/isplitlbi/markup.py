@@ -1,0 +1,34 @@
+"""Short HTML for notebooks; every text in it is escaped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from html import escape
+from typing import Any
+
+__all__ = ["as_html"]
+
+LONGEST = 60  # characters of a text that is shown
+
+
+def as_html(sentences: Iterable[str], head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    """Return sentences and, below them, a small table.
+
+    Examples
+    --------
+    >>> as_html(["One vote."], ["user"], [["<ann>"]])
+    '<div><p>One vote.</p><table><tr><th>user</th></tr><tr><td>&lt;ann&gt;</td></tr></table></div>'
+    """
+    said = "".join(f"<p>{_shown(sentence, None)}</p>" for sentence in sentences)
+    body = "".join(_row("td", row) for row in rows)
+    return f"<div>{said}<table>{_row('th', head)}{body}</table></div>"
+
+
+def _row(tag: str, cells: Iterable[Any]) -> str:
+    return f"<tr>{''.join(f'<{tag}>{_shown(cell, LONGEST)}</{tag}>' for cell in cells)}</tr>"
+
+
+def _shown(value: Any, longest: int | None) -> str:
+    text = str(value)
+    text = text if longest is None or len(text) <= longest else f"{text[: longest - 3]}..."
+    return escape(text if text.isprintable() else ascii(text)[1:-1])

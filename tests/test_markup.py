@@ -1,0 +1,50 @@
+"""What notebooks show: short, and no id is ever taken for HTML."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.base import clone
+
+from isplitlbi import Comparisons, MarginMLE
+from isplitlbi.markup import as_html
+from studies import small_model
+
+HOSTILE = "<script>alert(1)</script>"
+VOTES = Comparisons.from_arrays(
+    [HOSTILE, "bob", "x" * 500] * 10, ["a&b", "tea", "rum"] * 10, ["tea", "rum", "a&b"] * 10,
+    [1, 0, -1] * 10,
+)  # fmt: skip
+
+
+@given(st.text())
+def test_no_text_becomes_markup(text):
+    shown = as_html([text], [text], [[text]])
+    inner = shown.replace("<div>", "").replace("</div>", "")
+    for tag in ("p", "table", "tr", "th", "td"):
+        inner = inner.replace(f"<{tag}>", "").replace(f"</{tag}>", "")
+    assert "<" not in inner and ">" not in inner
+
+
+def test_votes_show_their_figures_and_the_first_of_them():
+    shown = VOTES._repr_html_()
+    assert "30 votes" in shown and shown.count("<tr>") == 7
+    assert "&lt;script&gt;" in shown and "<script>" not in shown and "a&amp;b" in shown
+    assert "x" * 100 not in shown and len(shown) < 2000
+
+
+def test_a_model_shows_its_votes_and_tiers_and_settings_where_it_is_not_fitted():
+    model = MarginMLE().fit(VOTES)
+    shown = model._repr_html_()
+    assert "MarginMLE, fitted on 30 votes" in shown and "a&amp;b" in shown and len(shown) < 2000
+    assert model._repr_mimebundle_() == {"text/plain": repr(model), "text/html": shown}
+    assert "sk-" in clone(model)._repr_html_()
+
+
+def test_a_model_whose_users_were_tested_says_how_many_are_abnormal():
+    model = small_model()
+    shown = model._repr_html_()
+    assert f"Unreliable users: {len(model.unreliable_users_)}." in shown
+    for thing in (model.path_, model.selection_, model.selection_.chosen):
+        assert "\n" not in repr(thing) and len(repr(thing)) < 120
+    assert repr(model.path_).startswith(f"RegularizationPath: {len(model.path_.times)} times from")
+    assert f"time {model.time_:.3g}" in repr(model.selection_)
+    assert f"kappa {model.kappa_:.3g}" in repr(model.selection_)
