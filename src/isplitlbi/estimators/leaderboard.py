@@ -191,6 +191,16 @@ class Leaderboard:
 
     # --- as text ----------------------------------------------------------------------------
 
+    def by_item(self) -> dict[Any, tuple[str, str]]:
+        """Return the ranks and the groups of every item as texts; both empty for unranked ones."""
+        ranks = map(_range, self.rank_low, self.rank_high)
+        groups = map(_short, self.group)
+        texts = zip(ranks, groups, strict=True)
+        return {
+            item: text if rank else ("", "")
+            for item, rank, text in zip(self.items.tolist(), self.rank, texts, strict=True)
+        }
+
     def cells(self, *, with_counts: bool = True) -> list[list[str]]:
         """Return the table of ranked items as texts, the headings first; the item is third."""
         columns = [

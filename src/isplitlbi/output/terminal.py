@@ -40,10 +40,17 @@ __all__ = [
     "print_scores",
     "print_simulation",
     "print_user",
+    "print_whole",
+    "printable",
     "progress_bar",
     "remark",
     "standard_output",
+    "text_table",
+    "width_of",
 ]
+
+
+WIDEST = 1 << 16  # of a table that is not on a screen
 
 
 class Format(StrEnum):
@@ -72,7 +79,40 @@ def emit(table: pl.DataFrame, format: Format) -> None:
             )  # fmt: skip
         for row in table.iter_rows():
             shown.add_row(*(Text(_shown(value)) for value in row))
-        standard_output().print(shown)
+        print_whole(standard_output(), shown)
+
+
+def print_whole(console: Console, table: Table) -> None:
+    """Print a table; where nobody sees a screen, no id is broken to fit one."""
+    width = console.width
+    if not console.is_terminal:
+        console.width = max(width, width_of(table))
+    console.print(table)
+    console.width = width
+
+
+def width_of(table: Table) -> int:
+    """Return how wide a table is that has all the room that it needs."""
+    from rich.console import Console
+
+    roomy = Console(width=WIDEST)
+    return roomy.measure(table).maximum
+
+
+def text_table(cells: Sequence[Sequence[str]], gap: int = 2) -> Table:
+    """Return a table of texts, the headings first: names on the left, numbers on the right."""
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False, padding=(0, gap, 0, 0))
+    for name in cells[0]:
+        is_name, is_id = name in ("item", "other", "group"), name in ("item", "other")
+        table.add_column(
+            name, justify="left" if is_name else "right", overflow="fold", no_wrap=not is_id
+        )
+    for row in cells[1:]:
+        table.add_row(*map(Text, row))
+    return table
 
 
 def _shown(value: Any) -> str:
