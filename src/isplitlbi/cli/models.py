@@ -57,8 +57,9 @@ def rank(
 ) -> None:
     """Show the leaderboard of the consensus: ranks and scores with intervals, tiers and groups.
 
-    A tier says that people call these items equal. A group says that the votes cannot tell these
-    items apart yet. With --user: that user's own ranking, and what the user is like.
+    A tier says that people call these items equal.
+    A group says that the votes cannot tell these items apart yet.
+    With --user: that user's own ranking, and what the user is like.
     """
     from isplitlbi.output.tables import head_to_head_table, leaderboard_table, ranking_table
 

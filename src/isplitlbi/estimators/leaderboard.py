@@ -36,6 +36,9 @@ __all__ = ["Counts", "HeadToHead", "Leaderboard", "head_to_head", "score_interva
 # An item is not ranked of which less is known than this share of what is known of the item in the
 # middle: its standard error is more than three times as large.
 LEAST_KNOWN = 1.0 / 9.0
+# What a further vote on an item tells, at least, beside a vote on the item in the middle: an item
+# that has only lost so far will meet others like it.
+LEAST_PER_VOTE = 0.1
 
 # What the words of the table mean.
 LEGEND = {
@@ -290,7 +293,7 @@ def _votes_missing(standing: Standing, votes: Floats) -> Places:
         middle = np.argsort(known, kind="stable")[len(known) // 2]
         usual = known[middle] / max(float(votes[middle]), 1.0)
         own = known[few] / np.maximum(votes[few], 1e-300)
-        per_vote = np.where(own > 0.0, own, usual)
+        per_vote = np.where(own > 0.0, np.maximum(own, LEAST_PER_VOTE * usual), usual)
         missing[few] = np.maximum(np.ceil((enough - known[few]) / per_vote), 1)
     return missing
 

@@ -79,7 +79,7 @@ def emit(table: pl.DataFrame, format: Format) -> None:
             )  # fmt: skip
         for row in table.iter_rows():
             shown.add_row(*(Text(_shown(value)) for value in row))
-        print_whole(standard_output(), shown)
+        standard_output().print(shown)
 
 
 def print_whole(console: Console, table: Table) -> None:
