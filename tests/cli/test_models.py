@@ -113,8 +113,10 @@ def test_the_leaderboard_has_a_line_per_item_and_says_what_its_words_mean(model_
     lines = [line.split() for line in shown.splitlines() if "item-" in line]
     assert [line[2] for line in lines] == board.items.tolist()
     assert [line[0] for line in lines] == [str(rank) for rank in board.rank]
-    assert "tier people call these items equal." in in_one_line(shown)
-    assert "group the votes cannot tell items that share a letter apart" in in_one_line(shown)
+    assert "tier items of a tier: people call them equal." in in_one_line(shown)
+    assert "group items that share a letter: the votes cannot tell them apart yet." in in_one_line(
+        shown
+    )
 
 
 def test_names_are_not_broken_where_the_output_is_piped(tmp_path):

@@ -44,8 +44,8 @@ LEAST_PER_VOTE = 0.1
 LEGEND = {
     "95 %": "intervals; those of the ranks hold for all items at once",
     "W/T/L": "wins, ties and losses",
-    "tier": "people call these items equal",
-    "group": "the votes cannot tell items that share a letter apart yet",
+    "tier": "items of a tier: people call them equal",
+    "group": "items that share a letter: the votes cannot tell them apart yet",
 }
 TOO_FEW = "Too few votes to be ranked:"
 
