@@ -31,7 +31,7 @@ __all__ = [
 
 LEVEL = 0.95  # of every interval, and of all intervals of differences together
 N_DRAWS = 10_000
-DRAWS_AT_ONCE = 250
+DRAWS_AT_ONCE = 500
 SEED = 0
 # With more items, drawing takes long, and the bound for independent pairs is used instead: it is
 # never too small.
@@ -125,16 +125,19 @@ def quantile_of_largest(covariance: Floats, freedom: float = np.inf) -> float:
         missed = -np.expm1(np.log(LEVEL) / n_pairs)
         return -student(freedom, 0.5 * missed)
     error = _errors_of_differences(covariance)
-    scale = np.divide(1.0, error, out=np.zeros_like(error), where=error > 0.0)
+    scale = np.divide(1.0, error, out=np.zeros_like(error), where=error > 0.0).astype(np.float32)
     rng, root = np.random.default_rng(SEED), _root(covariance)
-    largest = np.zeros(N_DRAWS)
+    largest, room = np.zeros(N_DRAWS), np.empty((n_items, DRAWS_AT_ONCE), dtype=np.float32)
     for begin in range(0, N_DRAWS, DRAWS_AT_ONCE):
-        # One row per item, so that the draws of two items lie side by side in memory.
-        drawn = root @ rng.standard_normal((DRAWS_AT_ONCE, n_items)).T
-        part = largest[begin : begin + DRAWS_AT_ONCE]
+        # One row per item, so that the draws of two items lie side by side in memory. Without what
+        # all items have in common, single precision is enough, and twice as fast.
+        errors = root @ rng.standard_normal((DRAWS_AT_ONCE, n_items)).T
+        drawn = (errors - errors.mean(axis=0)).astype(np.float32)
         for item in range(n_items - 1):
-            off = np.abs(drawn[item + 1 :] - drawn[item])
+            off = np.subtract(drawn[item + 1 :], drawn[item], out=room[item + 1 :])
+            np.abs(off, out=off)
             off *= scale[item, item + 1 :, None]
+            part = largest[begin : begin + DRAWS_AT_ONCE]
             np.maximum(part, off.max(axis=0), out=part)
     if np.isfinite(freedom):
         largest /= np.sqrt(rng.chisquare(freedom, N_DRAWS) / freedom)
