@@ -137,7 +137,8 @@ class MeasuredEstimator(VoteEstimator):
 
         They also say which differ from the consensus by more than chance.
         """
-        return own_scores(self._known_how_surely(), self._voter(user))
+        index = self._voter(user)
+        return own_scores(self._known_how_surely(), index)
 
     def user_card(self, user: Any) -> UserCard:
         """Say in which ways a user differs from the group, with 95 % intervals and in words."""
