@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose
 
 from commands import in_one_line, invoke, output_of, refused, run, width
 from crowds import crowd, gather
-from isplitlbi import ISplitLBI
+from isplitlbi import Comparisons, ISplitLBI
 from isplitlbi.output.tables import users_table, with_cards
 from isplitlbi.storage import save_model
 
@@ -23,6 +23,10 @@ CARD_COLUMNS = [
     *(f"{name}{ending}" for name in ("sharpness", "side", "tie_factor")
       for ending in ("", "_low", "_high")),
     "taste",
+]  # fmt: skip
+BOARD_COLUMNS = [
+    "rank", "rank_low", "rank_high", "item", "score", "low", "high", "votes", "wins", "ties",
+    "losses", "tier", "group",
 ]  # fmt: skip
 EFFECT_COLUMNS = [
     "item", "rank", "rank_low", "rank_high", "rank_without", "score", "score_without", "tier",
@@ -53,12 +57,18 @@ def test_the_report_is_that_of_the_model_and_replaces_nothing_unasked(model_fold
 @pytest.mark.parametrize("format", ["csv", "json"])
 def test_every_result_can_be_piped(model_folder, votes_file, format):
     columns = {
-        ("rank",): ["tier", "item", "score", "tie_factor"],
-        ("rank", "--user", "user-01"): ["tier", "item", "score", "compared", "tie_factor"],
+        ("rank",): [*BOARD_COLUMNS, "tie_factor"],
+        ("rank", "--user", "user-01"): [
+            "tier", "item", "score", "low", "high", "differs", "compared", "tie_factor",
+        ],
+        ("rank", "--matrix"): [
+            "item", "other", "votes", "wins", "ties", "losses", "predicted_wins", "predicted_ties",
+            "predicted_losses",
+        ],
         ("abnormal",): USER_COLUMNS + CARD_COLUMNS,
         ("predict", votes_file): ["user", "left", "right", "winner", "p_left", "p_tie", "p_right"],
         ("recommend", "--same-as", "item-01"): ["item", "score", "difference"],
-    }
+    }  # fmt: skip
     for (name, *rest), expected in columns.items():
         shown = invoke(name, str(model_folder), *map(str, rest), "--format", format)
         assert shown.exit_code == 0, shown.output
@@ -74,7 +84,7 @@ def test_every_result_can_be_piped(model_folder, votes_file, format):
 
 def test_tables_for_people_fit_80_columns(model_folder, votes_file):
     for name, *rest in (
-        ("rank",), ("rank", "--user", "user-01"), ("abnormal", "--all"),
+        ("rank",), ("rank", "--user", "user-01"), ("rank", "--matrix"), ("abnormal", "--all"),
         ("recommend", "--better-than", "item-01"),
         ("predict", str(votes_file), "--format", "table"),
     ):  # fmt: skip
@@ -91,7 +101,56 @@ def test_one_users_ranking_comes_with_what_the_user_is_like(model_folder):
     shown = in_one_line(output_of("rank", model_folder, "--user", "user-01"))
     for sentence in load_model(model_folder).user_card("user-01").words:
         assert in_one_line(sentence) in shown
-    assert "user-01's own ranking, in tiers tier item score ties" in shown
+    assert "user-01's own ranking, in tiers tier item score 95 % differs ties" in shown
+    assert "given the consensus" in shown
+
+
+def test_the_leaderboard_has_a_line_per_item_and_says_what_its_words_mean(model_folder):
+    from isplitlbi.storage import load_model
+
+    shown = output_of("rank", model_folder)
+    board = load_model(model_folder).leaderboard()
+    lines = [line.split() for line in shown.splitlines() if "item-" in line]
+    assert [line[2] for line in lines] == board.items.tolist()
+    assert [line[0] for line in lines] == [str(rank) for rank in board.rank]
+    assert "tier items of a tier: people call them equal." in in_one_line(shown)
+    assert "group items that share a letter: the votes cannot tell them apart yet." in in_one_line(
+        shown
+    )
+
+
+def test_names_are_not_broken_where_the_output_is_piped(tmp_path):
+    names = np.array([f"{letter * 70} {letter}" for letter in "abc"])
+    rng = np.random.default_rng(0)
+    left = rng.integers(3, size=60)
+    right = (left + 1) % 3
+    votes = Comparisons.from_arrays(
+        rng.integers(4, size=60), names[left], names[right], rng.integers(-1, 2, size=60)
+    )
+    save_model(ISplitLBI(kappa=5.0, times=[0.4], time=0.7).fit(votes), tmp_path / "model")
+    for arguments in ((), ("--user", "0"), ("--matrix",)):
+        shown = run("rank", tmp_path / "model", *arguments).stdout
+        assert all(sum(name in line for line in shown.splitlines()) >= 1 for name in names)
+
+
+def test_pairs_are_not_those_of_one_user(model_folder, monkeypatch, capsys):
+    said = refused(monkeypatch, capsys, "rank", model_folder, "--user", "user-01", "--matrix")
+    assert said == "isplitlbi: give --user or --matrix, not both: pairs are those of everybody.\n"
+
+
+def test_a_leaderboard_does_not_wait_for_votes_that_are_elsewhere(model_folder, monkeypatch):
+    from isplitlbi.estimators import ScoreEstimator
+
+    monkeypatch.setattr(ScoreEstimator, "has_votes", lambda _: False)
+    monkeypatch.setattr(ScoreEstimator, "votes", lambda _: pytest.fail("votes were read"))
+    done = invoke("rank", model_folder)
+    assert done.exit_code == 0, done.output
+    assert "Consensus, in tiers" in done.stdout
+    assert "--format csv reads them" in done.stderr
+    own = pl.read_csv(
+        io.StringIO(output_of("rank", model_folder, "--user", "user-01", "--format", "csv"))
+    )
+    assert own["low"].null_count() == len(own)
 
 
 def test_unknown_users_are_taken_for_the_consensus_and_said_to_be(model_folder, tmp_path):

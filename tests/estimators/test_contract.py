@@ -24,6 +24,8 @@ from isplitlbi.output import plots
 from isplitlbi.output.report import write_report
 from isplitlbi.output.tables import (
     effect_table,
+    head_to_head_table,
+    leaderboard_table,
     main_figures,
     predictions_table,
     ranking_table,
@@ -327,6 +329,28 @@ def test_scores_come_with_the_votes_and_their_summary(name, fitted, votes):
     assert np.all(low < high)
     figures = main_figures(model)
     assert (figures["votes"], figures["threshold"]) == (len(votes), model.threshold_)
+
+
+@with_scores
+def test_a_leaderboard_has_the_order_of_the_ranking(name, fitted, votes):
+    model = fitted[name]
+    board = model.leaderboard()
+    assert board.n_ranked == votes.n_items
+    assert board.items.tolist() == model.ranking().items.tolist()
+    np.testing.assert_array_equal(board.score, model.ranking().scores)
+    assert np.all((board.rank_low <= board.rank) & (board.rank <= board.rank_high))
+    assert np.all((board.low < board.score) & (board.score < board.high))
+    assert all(board.group)
+    if name == "per-user":  # there is no consensus: nothing is told apart
+        assert set(board.group) == {"a"}
+    table = leaderboard_table(board)
+    assert table["votes"].sum() == 2 * len(votes)
+    assert head_to_head_table(model.head_to_head())["votes"].sum() == len(votes)
+    own = model.own_scores(votes.users[0])
+    assert np.all((own.low <= own.score) & (own.score <= own.high))
+    np.testing.assert_array_equal(own.score, model.scores(votes.users[0]))
+    with pytest.raises(InvalidVotes, match="user 'nobody' has no votes in this model"):
+        model.own_scores("nobody")
 
 
 @with_scores

@@ -263,6 +263,9 @@ def test_a_path_that_fails_says_why_and_leaves_no_half_fitted_model(X, y):
         lambda model: model.votes(),
         lambda model: model.has_votes(),
         lambda model: model.consensus_intervals(),
+        lambda model: model.leaderboard(),
+        lambda model: model.head_to_head(),
+        lambda model: model.own_scores(USER),
         lambda model: model.features(),
         lambda model: model.habit_intervals(),
         lambda model: model.user_card(USER),
@@ -272,8 +275,8 @@ def test_a_path_that_fails_says_why_and_leaves_no_half_fitted_model(X, y):
     ids=[
         "predict", "predict_proba", "score", "scores", "scores of a user", "threshold", "ranking",
         "relation", "recommend", "distance_to_consensus", "decompose", "test_users", "votes",
-        "has_votes", "consensus_intervals", "features", "habit_intervals", "user_card",
-        "user_cards", "ranking_as_shown",
+        "has_votes", "consensus_intervals", "leaderboard", "head_to_head", "own_scores",
+        "features", "habit_intervals", "user_card", "user_cards", "ranking_as_shown",
     ],
 )  # fmt: skip
 def test_using_an_unfitted_model_says_so(use):

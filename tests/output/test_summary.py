@@ -1,8 +1,10 @@
 """A fitted model on a terminal of 80 columns."""
 
 import io
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from rich.console import Console
 
@@ -106,3 +108,43 @@ def test_a_ranking_does_not_wait_for_votes_that_are_elsewhere(featured, monkeypa
     assert shown(summary.print_card, featured, featured.users_[0]) == ""
     assert "differ mostly" in shown(summary.print_differences, featured)
     assert "item-01" in shown(summary.print_ranking, featured, featured.users_[0])
+
+
+def test_a_leaderboard_has_a_line_per_item(featured):
+    text = shown(summary.print_leaderboard, featured)
+    lines = [line.split() for line in text.splitlines() if "item-" in line]
+    board = featured.leaderboard()
+    assert [line[2] for line in lines] == board.items.tolist()
+    assert [line[-1] for line in lines] == list(board.group)
+    assert "W/T/L" in text and "Too few votes" not in text
+    for word, means in board.legend().items():
+        assert f"{word} {means}." in in_one_line(text)
+
+
+def test_on_a_narrow_screen_wins_and_losses_are_left_out(featured):
+    out = io.StringIO()
+    summary.print_leaderboard(Console(file=out, width=60, force_terminal=True), featured)
+    assert "W/T/L" not in out.getvalue()
+    assert "item-01" in out.getvalue()
+
+
+def test_items_with_too_few_votes_come_below(featured, monkeypatch):
+    board = featured.leaderboard()
+    unranked = replace(
+        board, rank=np.append(board.rank[:-1], 0), group=(*board.group[:-1], ""),
+        votes_missing=np.append(board.votes_missing[:-1], 7),
+    )  # fmt: skip
+    monkeypatch.setattr(featured, "_board", unranked)
+    above, below = shown(summary.print_leaderboard, featured).split("Too few votes to be ranked:\n")
+    assert board.items[-1] in below and board.items[-1] not in above
+    row = next(line.split() for line in below.splitlines() if "item-" in line)
+    assert row[0] == board.items[-1] and row[-1] == "7"
+
+
+def test_pairs_come_in_the_order_of_their_items(featured):
+    text = shown(summary.print_pairs, featured)
+    pairs = featured.head_to_head()
+    lines = [line.split() for line in text.splitlines() if line.startswith("item-")]
+    assert [line[:2] for line in lines] == [
+        [item, other] for item, other in zip(pairs.item, pairs.other, strict=True)
+    ]

@@ -7,6 +7,8 @@ import pytest
 from isplitlbi import ISplitLBI
 from isplitlbi.evaluation.simulate import simulate
 from isplitlbi.output.tables import (
+    head_to_head_table,
+    leaderboard_table,
     main_figures,
     predictions_table,
     ranking_table,
@@ -26,13 +28,37 @@ def model():
 def test_the_ranking_of_a_user_says_what_was_compared(model):
     assert ranking_table(model).columns == ["tier", "item", "score", "tie_factor"]
     own = ranking_table(model, model.users_[0])
-    assert own.columns == ["tier", "item", "score", "compared", "tie_factor"]
+    assert own.columns == [
+        "tier", "item", "score", "low", "high", "differs", "compared", "tie_factor",
+    ]  # fmt: skip
     assert own["score"].is_sorted(descending=True)
+    assert (own["low"] < own["score"]).all() and (own["score"] < own["high"]).all()
+    assert ranking_table(model, "stranger")["low"].null_count() == len(own)
     assert own["compared"].dtype == pl.Boolean
 
 
 def test_the_ranking_of_the_papers_model_has_the_columns_it_had(papers):
     assert ranking_table(papers).columns == ["tier", "item", "score"]
+
+
+def test_the_table_of_the_leaderboard_is_the_leaderboard(model, papers, forced):
+    board = model.leaderboard()
+    table = leaderboard_table(board)
+    assert table.columns[-2:] == ["group", "tie_factor"]
+    assert leaderboard_table(papers.leaderboard()).columns == table.columns[:-1]
+    assert table["item"].to_list() == model.ranking().items.tolist()
+    for name in ("rank", "rank_low", "rank_high", "score", "low", "high", "votes", "tier"):
+        assert table[name].to_list() == getattr(board, name).tolist()
+    no_tiers = leaderboard_table(forced.leaderboard())
+    assert no_tiers["tier"].null_count() == len(no_tiers) and no_tiers["ties"].sum() == 0
+
+
+def test_the_table_of_pairs_has_shares_that_add_up(model):
+    table = head_to_head_table(model.head_to_head())
+    assert table["votes"].sum() == len(VOTES)
+    for before in ("", "predicted_"):
+        shares = table.select(f"{before}{name}" for name in ("wins", "ties", "losses"))
+        np.testing.assert_allclose(shares.sum_horizontal(), 1.0)
 
 
 def test_without_ties_tiers_are_empty_and_no_tie_is_predicted(forced):

@@ -20,7 +20,13 @@ from isplitlbi.cli.options import (
     refuse_existing_file,
 )
 from isplitlbi.errors import InvalidSetting
-from isplitlbi.output.summary import print_card, print_ranking, print_tiers
+from isplitlbi.output.summary import (
+    print_card,
+    print_leaderboard,
+    print_pairs,
+    print_ranking,
+    print_tiers,
+)
 from isplitlbi.output.terminal import (
     Format,
     emit,
@@ -41,19 +47,47 @@ if TYPE_CHECKING:
 __all__ = ["save_report"]
 
 
-def rank(model: Model, user: User = None, format: As = Format.table) -> None:
-    """Show the ranking in tiers, of the consensus or of one user, and what that user is like."""
-    from isplitlbi.output.tables import ranking_table
+Matrix = Annotated[
+    bool,
+    typer.Option("--matrix", help="Instead: every pair, what was voted and what is expected."),
+]
 
+
+def rank(
+    model: Model, user: User = None, matrix: Matrix = False, format: As = Format.table
+) -> None:
+    """Show the leaderboard of the consensus: ranks and scores with intervals, tiers and groups.
+
+    A tier says that people call these items equal.
+    A group says that the votes cannot tell these items apart yet.
+    With --user: that user's own ranking, and what the user is like.
+    """
+    from isplitlbi.output.tables import head_to_head_table, leaderboard_table, ranking_table
+
+    if matrix and user is not None:
+        raise InvalidSetting("give --user or --matrix, not both: pairs are those of everybody.")
     fitted = _load(model)
     who = _known(fitted, "user", user)
-    if format is not Format.table:
-        emit(ranking_table(fitted, who), format)
-        return
-    if who is not None:
+    is_table = format is Format.table
+    if matrix and is_table:
+        print_pairs(standard_output(), fitted)
+    elif matrix:
+        emit(head_to_head_table(fitted.head_to_head()), format)
+    elif who is not None and is_table:
         print_card(standard_output(), fitted, who)
-    show = print_ranking if fitted.terms_.has_habits else print_tiers
-    show(standard_output(), fitted, who)
+        print_ranking(standard_output(), fitted, who)
+    elif who is not None:
+        emit(ranking_table(fitted, who), format)
+    elif not is_table:
+        emit(leaderboard_table(fitted.leaderboard()), format)
+    elif fitted.has_votes():
+        print_leaderboard(standard_output(), fitted)
+    else:  # a table must not wait for files to be read
+        print_tiers(standard_output(), fitted)
+        remark(
+            "Intervals and groups need the votes, which are not stored with this model: "
+            "--format csv reads them."
+        )
 
 
 # --- abnormal ------------------------------------------------------------------------------

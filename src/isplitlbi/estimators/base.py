@@ -8,7 +8,6 @@ Nothing with a trailing underscore computes: all of it is set by ``fit`` and ``t
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -31,30 +30,19 @@ from isplitlbi.abnormal import (
 from isplitlbi.abnormal.job import FindAbnormal, find_abnormal_on
 from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.data.labels import NUMBERS, OutcomeLabels
-from isplitlbi.data.readers import Parts
-from isplitlbi.data.summary import Summary
-from isplitlbi.errors import InvalidSetting, InvalidVotes
-from isplitlbi.estimators.cards import (
-    FeatureEffect,
-    UserCard,
-    effect_of_features,
-    feature_effects,
-    habit_intervals,
-    user_cards,
-)
-from isplitlbi.estimators.certainty import Certainty
+from isplitlbi.errors import InvalidSetting
+from isplitlbi.estimators.cards import effect_of_features
 from isplitlbi.estimators.inputs import (
     check_choice,
     threads_of,
 )
+from isplitlbi.estimators.measured import MeasuredEstimator
 from isplitlbi.estimators.notebook import shown_in_notebook
-from isplitlbi.estimators.predicting import ScorePredictor
 from isplitlbi.fitting import Fitted
 from isplitlbi.model import ranking as rankings
-from isplitlbi.model.links import Link
-from isplitlbi.model.parameters import Consensus, Parameters
+from isplitlbi.model.parameters import Consensus
 from isplitlbi.model.ranking import Ranking, Relation
-from isplitlbi.model.terms import Feature, Side, Terms
+from isplitlbi.model.terms import Side
 from isplitlbi.path import RegularizationPath
 from isplitlbi.runtime.base import Workforce
 from isplitlbi.runtime.choice import runtime_for
@@ -71,7 +59,7 @@ __all__ = ["ScoreEstimator"]
 _OF_TESTS = ("abnormality_", "abnormal_users_", "unreliable_users_", "different_users_")
 
 
-class ScoreEstimator(ScorePredictor):
+class ScoreEstimator(MeasuredEstimator):
     """One whose outcomes follow from scores and a tie threshold (``parameters_``), by a link.
 
     Attributes
@@ -125,11 +113,6 @@ class ScoreEstimator(ScorePredictor):
     random_state: int | None = 0
     n_jobs: int | None = None
 
-    fitted_: Fitted
-    summary_: Summary
-    link_: Link
-    parameters_: Parameters
-    terms_: Terms
     spreads_: dict[str, float]
     consensus_: Floats
     threshold_: float | None
@@ -189,7 +172,7 @@ class ScoreEstimator(ScorePredictor):
             self.costs_ = fitted.costs
         self._tested: dict[float, Abnormality] = {}
         self._drawn: Floats | None = None
-        self._certainty: Certainty | None = None
+        self._certainty = self._board = None
         if abnormality is not None:
             self._remember(abnormality)
         return self
@@ -200,37 +183,6 @@ class ScoreEstimator(ScorePredictor):
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
         return {"text/plain": repr(self), "text/html": self._repr_html_()}
-
-    # --- votes ------------------------------------------------------------------------------
-
-    def has_votes(self) -> bool:
-        """Say whether the votes are here; otherwise `votes` must read them first."""
-        check_is_fitted(self, "fitted_")
-        return isinstance(self.fitted_.votes, Comparisons)
-
-    def votes(self) -> Comparisons:
-        """Return the votes; where workers of a cluster have read them, they are read here now."""
-        check_is_fitted(self, "fitted_")
-        found = self.fitted_.votes
-        if isinstance(found, Parts):
-            try:
-                read = found.read().votes
-            except InvalidVotes as error:
-                raise InvalidVotes(
-                    "the votes of this model are not stored with it, and this needs them: ",
-                    *error.args,
-                ) from None
-            self._refuse_others(Summary.of(read))
-            self.fitted_ = replace(self.fitted_, votes=read)
-            return read
-        return found
-
-    def _refuse_others(self, found: Summary) -> None:
-        """Refuse votes, read once more, that have changed since the fit."""
-        if found.fingerprint != self.summary_.fingerprint:
-            votes = self.fitted_.votes
-            where = f"{votes.folder}: " if isinstance(votes, Parts) else ""
-            raise InvalidVotes(f"{where}these are not the votes of this model any more.")
 
     # --- rankings ---------------------------------------------------------------------------
 
@@ -292,57 +244,6 @@ class ScoreEstimator(ScorePredictor):
         (item,) = self._known_items([same_as if better_than is None else better_than])
         found = choose(self.scores(user), self.threshold(user), item, self.habits_)
         return list(self.items_[found].tolist())
-
-    def features(self) -> tuple[FeatureEffect, ...]:
-        """Return what features count for in the consensus, with 95 % intervals.
-
-        Intervals hold for other users who might have voted, too. There is nothing to return where
-        the model has no features.
-        """
-        check_is_fitted(self, "fitted_")
-        if self.summary_.units is None or not any(
-            isinstance(term, Feature) for term in self.terms_.all
-        ):
-            return ()
-        return feature_effects(self._known_how_surely(), self.summary_.units)
-
-    def habit_intervals(self) -> tuple[Floats, Floats]:
-        """Return between what the tie habits of the items lie, as factors, in 95 % of draws."""
-        check_is_fitted(self, "fitted_")
-        return habit_intervals(self._known_how_surely())
-
-    def user_card(self, user: Any) -> UserCard:
-        """Say in which ways a user differs from the group, with 95 % intervals and in words."""
-        return self._cards([self._voter(user)])[0]
-
-    def user_cards(self) -> tuple[UserCard, ...]:
-        """Write the cards of all users who have voted, in the order of ``users_``."""
-        check_is_fitted(self, "fitted_")
-        return self._cards(np.flatnonzero(self.summary_.votes_per_user).tolist())
-
-    def _cards(self, users: list[int]) -> tuple[UserCard, ...]:
-        if self.fitted_.dynamics is None:
-            raise InvalidSetting(
-                f"there are no cards of users: {type(self).__name__} does not say by how much "
-                "users differ. Fit ISplitLBI."
-            )
-        return user_cards(self.votes(), self._known_how_surely(), users)
-
-    def _known_how_surely(self) -> Certainty:
-        if self._certainty is None:
-            self._certainty = Certainty.of(self.votes(), self.fitted_)
-        return self._certainty
-
-    def consensus_intervals(self) -> tuple[Floats, Floats]:
-        """Return between what scores of the consensus lie, in 95 % of draws of other users.
-
-        Users are drawn anew with replacement. The spread is that of the plain maximum likelihood,
-        put around the scores of the consensus.
-        """
-        check_is_fitted(self, "fitted_")
-        drawn = self._drawn_anew()
-        low, high = np.quantile(drawn - np.median(drawn, axis=0), (0.025, 0.975), axis=0)
-        return self.consensus_ + low, self.consensus_ + high
 
     def _drawn_anew(self) -> Floats:
         """Return the scores of the consensus of many other draws of users; found on first use."""
@@ -411,12 +312,6 @@ class ScoreEstimator(ScorePredictor):
                 self.users_[order[listed[order]]].tolist()
                 for listed in (found.flagged, found.on(UNRELIABLE), found.on(DIFFERENT))
             )
-
-    def _voter(self, user: Any) -> int:
-        """Return the place of a user; refuse one who is not known, and nobody at all."""
-        if user is None:
-            raise InvalidSetting("name a user: the consensus has no votes of its own.")
-        return self.user_index(user)
 
     def telling_votes(self, user: Any, most: int = 10) -> list[TellingVote]:
         """Return the votes of a user that the consensus least expected, the least likely first."""

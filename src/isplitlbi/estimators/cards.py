@@ -7,25 +7,27 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.stats import gamma
-from scipy.stats import t as student
+from scipy.special import gammaincinv, ndtri
 
 from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.data.features import Units
 from isplitlbi.data.layout import SHARPNESS, THRESHOLD
 from isplitlbi.estimators.certainty import Certainty, OfUser
 from isplitlbi.model.decomposition import squares_by_term
+from isplitlbi.model.differences import LEVEL, student
 from isplitlbi.model.parameters import Consensus
 from isplitlbi.model.terms import Feature, Side
-from isplitlbi.typing import Floats
+from isplitlbi.typing import Floats, Mask
 
 __all__ = [
     "FeatureEffect",
     "Measured",
+    "OwnScores",
     "UserCard",
     "effect_of_features",
     "feature_effects",
     "habit_intervals",
+    "own_scores",
     "user_cards",
 ]
 
@@ -89,7 +91,7 @@ class FeatureEffect(NamedTuple):
 def feature_effects(certainty: Certainty, units: Units) -> tuple[FeatureEffect, ...]:
     """Return what every feature counts for in the consensus."""
     effects = []
-    quantile = float(student.ppf(ENDS[1], max(certainty.n_users - 1, 1)))
+    quantile = student(max(certainty.n_users - 1, 1), ENDS[1])
     common, vector = certainty.seen.parameters.common, certainty.seen.parameters.vector
     for name, unit in zip(units.names, units.scale, strict=True):
         at = vector.place(name)
@@ -153,6 +155,48 @@ def habit_intervals(certainty: Certainty) -> tuple[Floats, Floats]:
 
 
 # --- users -----------------------------------------------------------------------------------
+
+
+class OwnScores(NamedTuple):
+    """The scores of one user, in the order of the items, given the consensus.
+
+    Attributes
+    ----------
+    score, low, high : (n_items,)
+        With a 95 % interval. It is about the user alone: the consensus is taken for known.
+    differs : (n_items,) bool
+        Whether the score differs from the consensus by more than chance. The chance that this is
+        said of any item in error is 5 % (Bonferroni). It is never said of an item that the user
+        has not compared.
+    """
+
+    score: Floats
+    low: Floats
+    high: Floats
+    differs: Mask
+
+
+def own_scores(certainty: Certainty, user: int) -> OwnScores:
+    """Return the scores of one user, and between what they lie."""
+    parameters, found = certainty.seen.parameters, certainty.of_user(user)
+    vector, n_items, n_slots = parameters.vector, parameters.n_items, len(found.units)
+    place = found.place[:n_slots]
+    moves = np.zeros((n_items, n_slots))  # what every number of the user does to each score
+    is_score = np.flatnonzero(place < n_items)
+    moves[place[is_score], is_score] = found.units[is_score]
+    if parameters.terms.reference is not None:
+        at = int(np.flatnonzero(place == vector.place(SHARPNESS))[0])
+        moves[:, at] += found.units[at] * parameters.terms.reference
+    variance = np.sum(moves @ found.inverse * moves, axis=1)
+    compared = parameters.compared_by(user)
+    # Of an item that the user never compared, the taste is as unknown as before any vote.
+    taste = parameters.terms.scales[0] ** 2 * certainty.seen.variance[user]
+    error = WIDER * np.sqrt(variance + np.where(compared, 0.0, taste))
+    score = parameters.scores_of(user)
+    off = np.abs(score - parameters.common.scores)
+    missed = 0.5 * (1.0 - LEVEL) / max(int(compared.sum()), 1)
+    differs = compared & (off > -ndtri(missed) * error)
+    return OwnScores(score, score - NORMAL * error, score + NORMAL * error, differs)
 
 
 @dataclass(frozen=True)
@@ -299,7 +343,7 @@ class _Measures(NamedTuple):
             return Measured(0.0, 0.0, 0.0)
         variance = 4.0 * deviation @ spread @ square @ deviation + 2.0 * np.sum(spread * spread.T)
         shape = mean**2 / float(variance)
-        low, high = (float(np.sqrt(mean / shape * gamma.ppf(end, shape))) for end in ENDS)
+        low, high = (float(np.sqrt(mean / shape * gammaincinv(shape, end))) for end in ENDS)
         return Measured(float(np.sqrt(mean)), low, high)
 
     def _own(self, name: str) -> float:

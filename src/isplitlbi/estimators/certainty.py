@@ -17,15 +17,17 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.data.layout import SHARPNESS, THRESHOLD
 from isplitlbi.fitting import Fitted
+from isplitlbi.model.differences import own_variances
 from isplitlbi.model.parameters import Parameters
 from isplitlbi.solvers.posterior import Curvature
-from isplitlbi.typing import Floats, Indices
+from isplitlbi.typing import Floats, Indices, Places
 
-__all__ = ["Certainty", "OfUser"]
+__all__ = ["Certainty", "OfUser", "Standing"]
 
 MOST_USERS = 4000  # that the curvature of the consensus is added up from; beyond, a sample
 MOST_PLACES = 2500  # of a consensus whose covariance is found as a whole
@@ -33,6 +35,33 @@ SEED = 0
 ORDINARY_WEIGHT = 10.0  # what the ordinary variance counts beside a user's own numbers
 LITTLE = 1e-4  # of a difference that stands for a derivative
 LEAST_CURVATURE = 1e-9  # of the consensus, where nothing holds it, as the sum of all scores
+LEAST_VARIANCE = 1e-12  # of a user who does not deviate at all, where it is divided by
+
+
+class Standing(NamedTuple):
+    """How surely the scores of the consensus are known. Only differences of scores count.
+
+    Attributes
+    ----------
+    estimate : (n_items,)
+        The best estimate of the scores, in the order of the items.
+    covariance : (n_items, n_items)
+        Of its errors.
+    freedom : float
+        Degrees of freedom of the covariance (Student); infinite where it is not from few users.
+    prior_variance : float
+        Of a score before any vote; infinite where nothing holds the scores.
+    """
+
+    estimate: Floats
+    covariance: Floats
+    freedom: float
+    prior_variance: float = float("inf")
+
+    def at(self, items: Places) -> Standing:
+        """Return the same for some items, in some order."""
+        covariance = self.covariance[np.ix_(items, items)]
+        return self._replace(estimate=self.estimate[items], covariance=covariance)
 
 
 class OfUser(NamedTuple):
@@ -100,8 +129,9 @@ class _Seen:
         mm, mt, tt = (each[mine, None] for each in (curvature.mm, curvature.mt, curvature.tt))
         bent = margin.T @ (mm * margin + mt * level) + level.T @ (mt * margin + tt * level)
         pull = curvature.by_margin[mine] @ margin + curvature.by_threshold[mine] @ level
-        held = np.eye(n_slots) / self.variance[user]
-        inverse = np.linalg.inv(units[:, None] * bent[:n_slots, :n_slots] * units + held)
+        free = self.variance[user]  # of somebody who never deviates, this is zero
+        of_own = units[:, None] * bent[:n_slots, :n_slots] * units
+        inverse = free * np.linalg.inv(np.eye(n_slots) + free * of_own)
         follows = -inverse @ (units[:, None] * bent[:n_slots])
         # How sure margin and level of every edge are, and what becomes of that.
         of_margin, of_level = (each[:, :n_slots] * units for each in (margin, level))
@@ -127,7 +157,8 @@ class _Seen:
         """
         found, slots = self.of_user(user), self.curvature.layout.slots
         own = self.parameters.deviation[slots.start[user] : slots.start[user + 1]]
-        slope = found.units * found.pull[: len(found.units)] + own / self.variance[user]
+        held = own / max(self.variance[user], LEAST_VARIANCE)
+        slope = found.units * found.pull[: len(found.units)] + held
         pull = found.pull + found.follows.T @ slope
         there = np.flatnonzero(row[found.place] >= 0)
         bent = found.eliminated[np.ix_(there, there)]
@@ -172,6 +203,8 @@ class Certainty:
         for known, which makes margins too small (Laplace), and all users for equally different.
     row : (width,)
         Which row is that of a place; -1 for those that are known, or are of users alone.
+    expected : (n_rows, n_rows)
+        What the model itself takes the covariance for: its inverse curvature.
     """
 
     seen: _Seen
@@ -179,13 +212,19 @@ class Certainty:
     consensus: Floats
     shift: Floats
     row: Indices
+    expected: Floats
 
     @classmethod
     def of(cls, votes: Comparisons, fitted: Fitted) -> Certainty:
         """Evaluate all votes of a fit."""
         seen = _Seen.of(votes, fitted)
         voters = np.flatnonzero(votes.votes_per_user)
-        return cls(seen, len(voters), *_of_consensus(seen, voters))
+        # Threads would wait for each other longer than these small matrices take.
+        with threadpool_limits(1, user_api="blas"):
+            found = cls(seen, len(voters), *_of_consensus(seen, voters))
+        if fitted.dynamics is None:  # the consensus is what it is: nobody's deviations move it
+            found = replace(found, shift=np.zeros_like(found.shift))
+        return found
 
     def of_user(self, user: int) -> OfUser:
         """Evaluate the votes of one user."""
@@ -197,6 +236,40 @@ class Certainty:
         there = np.flatnonzero(row >= 0)
         found[np.ix_(there, there)] = self.consensus[np.ix_(row[there], row[there])]
         return found
+
+    def scores(self) -> Standing:
+        """Return how surely the scores of the consensus are known.
+
+        Users are a draw from many, so that the covariance is that of leaving out every user in
+        turn. An item that few have voted on may be the same without each of them by chance: no
+        variance is below what the model itself expects. Of a single user, there is no leaving out:
+        the covariance is what the model expects (its inverse curvature), and so it is with votes
+        that do not tell users apart. With very many items, the errors of all items are taken for
+        independent, with the curvature of each by itself.
+        """
+        parameters = self.seen.parameters
+        where, n_items = parameters.vector.scores, parameters.n_items
+        estimate = parameters.consensus[where] + self.shift[where]
+        freedom = float(self.n_users - 1) if self.n_users > 1 else np.inf
+        prior = parameters.terms.score_variance
+        row = self.row[where]
+        if n_items and row[0] < 0:
+            variance = 1.0 / (self._score_information() + 1.0 / prior + LEAST_CURVATURE)
+            return Standing(estimate, np.diag(variance), freedom, prior)
+        expected, found = (each[np.ix_(row, row)] for each in (self.expected, self.consensus))
+        if self.n_users < 2:
+            return Standing(estimate, expected, freedom, prior)
+        missing = np.maximum(own_variances(expected) - own_variances(found), 0.0)
+        return Standing(estimate, found + np.diag(missing), freedom, prior)
+
+    def _score_information(self) -> Floats:
+        """Return what the votes say about every item by itself, whoever has which taste."""
+        slots, n_items = self.seen.curvature.layout.slots, self.seen.parameters.n_items
+        bent = self.seen.curvature.of_slots()
+        free = self.seen.units**2 * self.seen.variance[slots.owner]
+        is_score = slots.coordinate < n_items
+        told = (bent / (1.0 + free * bent))[is_score]
+        return np.bincount(slots.coordinate[is_score], told, n_items).astype(np.float64, copy=False)
 
     def shift_of(self, trait: str, found: OfUser) -> float:
         """Return how far the mean of what a user has of a trait is from what is likeliest.
@@ -221,8 +294,10 @@ class Certainty:
         return float(found.units[at] ** 2 * found.inverse[at, at] + moves @ common @ moves)
 
 
-def _of_consensus(seen: _Seen, voters: Indices) -> tuple[Floats, Floats, Indices]:
+def _of_consensus(seen: _Seen, voters: Indices) -> tuple[Floats, Floats, Indices, Floats]:
     """Return covariance and shift of the consensus, and which row is that of every place.
+
+    The last is what the model itself expects the covariance to be.
 
     Users are taken with variances of their own here: where few differ by much, a common one would
     let the others differ too freely. One Newton step brings the consensus there.
@@ -255,7 +330,7 @@ def _of_consensus(seen: _Seen, voters: Indices) -> tuple[Floats, Floats, Indices
     for trait in terms.traits:
         at = row[vector.place(trait.name)]
         larger[at] = np.sqrt(max(1.0, inverse[at, at] / max(covariance[at, at], 1e-300)))
-    return covariance * np.outer(larger, larger), shift, row
+    return covariance * np.outer(larger, larger), shift, row, inverse
 
 
 def _without_each(seen: _Seen, voters: Indices, inverse: Floats, row: Indices) -> Floats:
@@ -275,6 +350,8 @@ def _without_each(seen: _Seen, voters: Indices, inverse: Floats, row: Indices) -
 
 def _own_variances(seen: _Seen, voters: Indices) -> Floats:
     """Return a variance of every user's deviations: by their squares, and by what is ordinary."""
+    if not seen.variance.any():  # nobody deviates
+        return seen.variance
     slots, deviation = seen.parameters.slots, seen.parameters.deviation
     square = np.add.reduceat(deviation**2, slots.start[:-1])
     known = np.zeros(slots.n_users)
@@ -289,10 +366,14 @@ def _own_variances(seen: _Seen, voters: Indices) -> Floats:
 
 
 def _variances(fitted: Fitted) -> Floats:
-    """Return the prior variance of users: nu, or more for those who have left the consensus."""
+    """Return the prior variance of users: nu, or more for those who have left the consensus.
+
+    Without a path, it is that of a ridge, or nothing where everybody has the consensus.
+    """
     slots = fitted.parameters.slots
     if fitted.dynamics is None:
-        return np.full(slots.n_users, np.inf)
+        ridge = fitted.chosen.get("ridge", np.inf)
+        return np.full(slots.n_users, 1.0 / ridge)
     variance = np.full(slots.n_users, fitted.dynamics.nu)
     if fitted.path is not None and fitted.time is not None:
         out = fitted.path.support_at(fitted.time)

@@ -91,7 +91,7 @@ def cross_validation(
 
 
 def consensus_ladder(model: ScoreEstimator, axes: Axes | None = None) -> Axes:
-    """Draw the consensus scores, best on top: tiers as bands, intervals by drawing users anew.
+    """Draw the consensus scores, best on top: tiers as bands, with 95 % intervals.
 
     The bar at the bottom is as long as the threshold: items that are no further apart tie. On the
     right is how readily items tie, as a factor on the threshold of their pairs. Without ties there

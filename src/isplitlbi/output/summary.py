@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from isplitlbi.output.terminal import of_ids, print_table, printable
+from isplitlbi.output.terminal import (
+    print_table,
+    print_whole,
+    printable,
+    text_table,
+    width_of,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -15,7 +21,15 @@ if TYPE_CHECKING:
     from isplitlbi.estimators.isplitlbi import ISplitLBI
     from isplitlbi.model.ranking import Ranking
 
-__all__ = ["print_card", "print_differences", "print_fit", "print_ranking", "print_tiers"]
+__all__ = [
+    "print_card",
+    "print_differences",
+    "print_fit",
+    "print_leaderboard",
+    "print_pairs",
+    "print_ranking",
+    "print_tiers",
+]
 
 LONGEST_BAR = 30
 MOST_WITHOUT_TIERS = 10  # items of a ranking without tiers that a summary shows
@@ -96,6 +110,40 @@ def _print_features(console: Console, model: ScoreEstimator) -> None:
 # --- rankings ------------------------------------------------------------------------------
 
 
+def print_leaderboard(console: Console, model: ScoreEstimator) -> None:
+    """Print the consensus item by item, then items with too few votes, then what the words mean.
+
+    On a screen that is too narrow, wins, ties and losses are left out, and columns stand closer.
+    """
+    from rich.text import Text
+
+    from isplitlbi.estimators.leaderboard import TOO_FEW
+
+    board = model.leaderboard()
+    table, is_whole = text_table(board.cells()), True
+    if console.is_terminal and width_of(table) > console.width:
+        table, is_whole = text_table(board.cells(with_counts=False), gap=1), False
+    console.print(Text("Consensus", style="italic"))
+    print_whole(console, table)
+    if rest := board.cells_of_unranked():
+        console.print(f"\n{TOO_FEW}")
+        print_whole(console, text_table(rest))
+    console.print()
+    for word, means in board.legend(with_counts=is_whole).items():
+        console.print(f"{word:<5}  {means}.")
+    _print_below(console, model, model.ranking())
+
+
+def print_pairs(console: Console, model: ScoreEstimator) -> None:
+    """Print every pair that was compared, better items first."""
+    from rich.text import Text
+
+    console.print(Text("Head to head: what the item did against the other", style="italic"))
+    print_whole(console, text_table(model.head_to_head().cells()))
+    console.print("W/T/L: wins, ties and losses of the item, in per cent of the votes on the pair.")
+    console.print("Predicted: what the consensus expects of the same votes.")
+
+
 def print_tiers(
     console: Console, model: ScoreEstimator, user: Any = None, most: int | None = None
 ) -> None:
@@ -128,32 +176,38 @@ def print_tiers(
 def print_ranking(
     console: Console, model: ScoreEstimator, user: Any = None, most: int | None = None
 ) -> None:
-    """Print a ranking item by item: the tier at its first, the score, and the tie habit."""
-    from rich.table import Table
-    from rich.text import Text
+    """Print a ranking item by item: the tier at its first, the score, and the tie habit.
 
+    The scores of a user come with their intervals, and with whether they differ from the consensus,
+    where the votes are at hand.
+    """
+    from isplitlbi.output.tables import ranking_table
     from isplitlbi.output.words import factor
 
     ranking, has_habits = model.ranking(user), model.terms_.has_habits
     console.print(_title(ranking, user))
-    table = Table(box=None, pad_edge=False)
-    table.add_column("rank" if ranking.tier is None else "tier", justify="right")
-    table.add_column("item", **of_ids(console))
-    table.add_column("score", justify="right")
-    if has_habits:
-        table.add_column("ties", justify="right")
-    for place, item in enumerate(ranking.items[:most]):
+    own = ranking_table(model, user).to_dicts() if user is not None else []
+    has_intervals = bool(own) and own[0]["low"] is not None
+    heads = ["rank" if ranking.tier is None else "tier", "item", "score"]
+    heads += ["95 %", "differs"] if has_intervals else []
+    cells = [[*heads, *(["ties"] if has_habits else [])]]
+    for place, item in enumerate(ranking.items[:most].tolist()):
         star = "" if ranking.compared[place] else "*"
         number = str(place + 1)
         if ranking.tier is not None:
             opens = place == 0 or ranking.tier[place] != ranking.tier[place - 1]
             number = str(ranking.tier[place]) if opens else ""
-        habit = [factor(ranking.habits[place])] if has_habits else []
-        name = Text(f"{printable(str(item))}{star}")
-        table.add_row(number, name, f"{ranking.scores[place]:.2f}", *habit)
-    print_table(console, table)
+        row = [number, f"{printable(str(item))}{star}", f"{ranking.scores[place]:.2f}"]
+        if has_intervals:
+            row.append(f"{own[place]['low']:.2f} to {own[place]['high']:.2f}")
+            row.append("yes" if own[place]["differs"] else "no")
+        cells.append([*row, *([factor(ranking.habits[place])] if has_habits else [])])
+    print_whole(console, text_table(cells))
     if most is not None and len(ranking) > most:
         console.print(f"... and {len(ranking) - most} more items.")
+    if has_intervals:
+        console.print("95 %: where this user's score lies, given the consensus.")
+        console.print("differs: from the consensus, by more than chance.")
     _print_below(console, model, ranking)
 
 

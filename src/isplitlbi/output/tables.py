@@ -14,11 +14,14 @@ from isplitlbi.abnormal import LISTS, Abnormality, Effect
 from isplitlbi.data.outcomes import WINNERS
 from isplitlbi.estimators import ScoreEstimator
 from isplitlbi.estimators.cards import Measured, UserCard
+from isplitlbi.estimators.leaderboard import HeadToHead, Leaderboard
 from isplitlbi.model.terms import Feature, Side
 from isplitlbi.selection import SCORINGS
 
 __all__ = [
     "effect_table",
+    "head_to_head_table",
+    "leaderboard_table",
     "main_figures",
     "predictions_table",
     "ranking_table",
@@ -59,11 +62,56 @@ def main_figures(model: ScoreEstimator) -> dict[str, Any]:
     return found
 
 
+def leaderboard_table(board: Leaderboard) -> pl.DataFrame:
+    """Return the consensus item by item, best first, with intervals, votes, tiers and groups.
+
+    Items with too few votes to be ranked come last: their ranks, tier and group are empty. Tiers
+    are empty where there are no ties. Where items have tie habits, there is also by which factor
+    each changes the threshold of its pairs.
+    """
+    nothing = [None] * len(board)
+    columns = {
+        "rank": _or_empty(board.rank),
+        "rank_low": _or_empty(board.rank_low),
+        "rank_high": _or_empty(board.rank_high),
+        "item": pl.Series(board.items),
+        "score": pl.Series(board.score),
+        "low": pl.Series(board.low),
+        "high": pl.Series(board.high),
+        "votes": pl.Series(board.votes),
+        "wins": pl.Series(board.wins),
+        "ties": pl.Series(board.ties),
+        "losses": pl.Series(board.losses),
+        "tier": pl.Series(nothing, dtype=pl.Int64) if board.tier is None else _or_empty(board.tier),
+        "group": pl.Series([group or None for group in board.group], dtype=pl.String),
+    }
+    if board.tie_factor is not None:
+        columns["tie_factor"] = pl.Series(board.tie_factor)
+    return pl.DataFrame(columns)
+
+
+def _or_empty(numbers: NDArray[Any]) -> pl.Series:
+    """Return numbers from 1 on; zeros, which stand for none, are empty."""
+    return pl.Series([int(number) or None for number in numbers], dtype=pl.Int64)
+
+
+def head_to_head_table(pairs: HeadToHead) -> pl.DataFrame:
+    """Return every pair that was compared: shares of votes, observed and predicted."""
+    shares = {
+        f"{before}{name}": values[:, place]
+        for before, values in (("", pairs.observed), ("predicted_", pairs.predicted))
+        for place, name in enumerate(("wins", "ties", "losses"))
+    }
+    return pl.DataFrame({"item": pairs.item, "other": pairs.other, "votes": pairs.votes, **shares})
+
+
 def ranking_table(model: ScoreEstimator, user: Any = None) -> pl.DataFrame:
     """Return tier, item and score, best first; tiers are empty where there are no ties.
 
-    For a user there is also whether the item was compared, and where items have tie habits, by
-    which factor each changes the threshold of its pairs.
+    For a user there are also the intervals of the scores, given the consensus, whether the score
+    differs from the consensus by more than chance, and whether the item was compared; the first
+    three are empty where the votes are elsewhere. Where items have tie habits, there is by which
+    factor each changes the threshold of its pairs.
     """
     ranking = model.ranking(user)
     tier = [None] * len(ranking) if ranking.tier is None else ranking.tier.tolist()
@@ -73,10 +121,22 @@ def ranking_table(model: ScoreEstimator, user: Any = None) -> pl.DataFrame:
         "score": ranking.scores,
     }
     if user is not None:
+        columns |= _own_scores(model, user)
         columns["compared"] = ranking.compared
     if model.terms_.has_habits:
         columns["tie_factor"] = ranking.habits
     return pl.DataFrame(columns)
+
+
+def _own_scores(model: ScoreEstimator, user: Any) -> dict[str, pl.Series]:
+    """Return what is known of a user's scores, in the order of the user's ranking."""
+    kinds = {"low": pl.Float64, "high": pl.Float64, "differs": pl.Boolean}
+    if model.user_index(user) < 0 or not model.has_votes():
+        nothing = [None] * len(model.items_)
+        return {name: pl.Series(nothing, dtype=kind) for name, kind in kinds.items()}
+    found = model.own_scores(user)
+    order = np.argsort(-found.score, kind="stable")
+    return {name: pl.Series(getattr(found, name)[order]) for name in kinds}
 
 
 def users_table(model: ScoreEstimator, fdr: float | None = None) -> pl.DataFrame:

@@ -42,9 +42,13 @@ __all__ = [
     "print_simulation",
     "print_table",
     "print_user",
+    "print_whole",
+    "printable",
     "progress_bar",
     "remark",
     "standard_output",
+    "text_table",
+    "width_of",
 ]
 
 
@@ -103,6 +107,37 @@ def print_table(console: Console, table: Table) -> None:
             console.width = usual
             return
     console.print(table)
+
+
+def print_whole(console: Console, table: Table) -> None:
+    """Print a table; where there is no terminal, no cell in it is broken."""
+    for column in table.columns:
+        column.no_wrap = column.no_wrap or not console.is_terminal
+    print_table(console, table)
+
+
+def width_of(table: Table) -> int:
+    """Return how wide a table is that has all the room that it needs."""
+    from rich.console import Console
+
+    roomy = Console(width=WIDEST)
+    return roomy.measure(table).maximum
+
+
+def text_table(cells: Sequence[Sequence[str]], gap: int = 2) -> Table:
+    """Return a table of texts, the headings first: names on the left, numbers on the right."""
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False, padding=(0, gap, 0, 0))
+    for name in cells[0]:
+        is_name, is_id = name in ("item", "other", "group"), name in ("item", "other")
+        table.add_column(
+            name, justify="left" if is_name else "right", overflow="fold", no_wrap=not is_id
+        )
+    for row in cells[1:]:
+        table.add_row(*map(Text, row))
+    return table
 
 
 def _shown(value: Any) -> str:

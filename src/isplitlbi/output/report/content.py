@@ -194,6 +194,7 @@ def _ladder(model: ScoreEstimator) -> list[dict[str, Any]]:
     per_cent = 100.0 / max(float(high.max()) - least, 1e-9)
     numbers = np.arange(1, len(ranking) + 1) if ranking.tier is None else ranking.tier
     opens = np.diff(numbers, prepend=0) != 0
+    board = model.leaderboard().by_item()
     return [
         {
             "number": int(numbers[place]),
@@ -204,6 +205,8 @@ def _ladder(model: ScoreEstimator) -> list[dict[str, Any]]:
             "habit": factor(ranking.habits[place]),
             "low": low[place],
             "high": high[place],
+            "ranks": board[item][0] or "too few votes",
+            "group": board[item][1],
             "left": (low[place] - least) * per_cent,
             "width": (high[place] - low[place]) * per_cent,
             "dot": (score - least) * per_cent,

@@ -1,0 +1,448 @@
+"""The leaderboard: the consensus item by item, with all that says how far to trust it.
+
+Two words must not be mixed up. A *tier* says that people call these items equal: their scores
+differ by less than the tie threshold. A *group* says that the votes cannot tell these items apart
+yet: more votes may.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from isplitlbi.data.comparisons import Comparisons
+from isplitlbi.data.layout import Shown
+from isplitlbi.estimators.certainty import Standing
+from isplitlbi.model.differences import (
+    LEVEL,
+    information,
+    name_groups,
+    student,
+    surely_better,
+    weights_of_mean,
+)
+from isplitlbi.model.links import Link
+from isplitlbi.model.parameters import Consensus
+from isplitlbi.model.ranking import Ranking
+from isplitlbi.typing import Floats, Labels, Mask, Places
+
+__all__ = ["Counts", "HeadToHead", "Leaderboard", "head_to_head", "score_intervals"]
+
+# An item is not ranked of which less is known than this share of what is known of the item in the
+# middle: its standard error is more than three times as large.
+LEAST_KNOWN = 1.0 / 9.0
+# What a further vote on an item tells, at least, beside a vote on the item in the middle: an item
+# that has only lost so far will meet others like it.
+LEAST_PER_VOTE = 0.1
+
+# What the words of the table mean.
+LEGEND = {
+    "95 %": "intervals; those of the ranks hold for all items at once",
+    "W/T/L": "wins, ties and losses",
+    "tier": "items of a tier: people call them equal",
+    "group": "items that share a letter: the votes cannot tell them apart yet",
+}
+TOO_FEW = "Too few votes to be ranked:"
+
+
+class Counts(NamedTuple):
+    """How often every item was voted on, won, tied and lost: sums of weights where votes have any.
+
+    Numbers are whole where there are no weights.
+    """
+
+    votes: Any
+    wins: Any
+    ties: Any
+    losses: Any
+
+    @classmethod
+    def of(cls, votes: Comparisons) -> Counts:
+        """Count the votes on every item."""
+        sides = ((votes.left, 1), (votes.right, -1))
+
+        def count(result: int) -> Any:
+            amounts = [
+                np.bincount(
+                    side[votes.outcome == sign * result],
+                    None if votes.weight is None else votes.weight[votes.outcome == sign * result],
+                    votes.n_items,
+                )
+                for side, sign in sides
+            ]
+            return amounts[0] + amounts[1]
+
+        wins, ties, losses = count(1), count(0), count(-1)
+        return cls(wins + ties + losses, wins, ties, losses)
+
+    def at(self, order: Places) -> Counts:
+        """Return the same for some items."""
+        return Counts(*(each[order] for each in self))
+
+
+def score_intervals(scores: Floats, standing: Standing) -> tuple[Floats, Floats]:
+    """Return the 95 % intervals of scores, in the order of the items.
+
+    They are of what a score is above a mean of all scores, in which an item counts by what is known
+    of it. They lie around the best estimate, and always hold the score.
+    """
+    covariance = standing.covariance
+    weight = weights_of_mean(information(covariance, standing.prior_variance))
+    off = covariance @ weight
+    variance = np.diag(covariance) - 2.0 * off + weight @ off
+    middle = standing.estimate + weight @ (scores - standing.estimate)
+    reach = student(standing.freedom, 0.5 + 0.5 * LEVEL) * np.sqrt(np.maximum(variance, 0.0))
+    return np.minimum(middle - reach, scores), np.maximum(middle + reach, scores)
+
+
+@dataclass(frozen=True, eq=False)
+class Leaderboard:
+    """The consensus item by item, best first; after that, items with too few votes to be ranked.
+
+    All intervals are of 95 %. Those of differences hold for all pairs of items at once, and ranks
+    and groups follow from them.
+
+    Attributes
+    ----------
+    items : (n_items,) ids
+    rank : (n_items,)
+        Counted from 1; 0 for an item that is not ranked.
+    rank_low, rank_high : (n_items,)
+        One more than the number of items that are surely better; the number of items without those
+        that are surely worse. Both are 0 for an item that is not ranked.
+    score, low, high : (n_items,)
+        The score of the consensus, and its interval.
+    votes, wins, ties, losses : (n_items,)
+        How many votes there are on the item, and how it fared; sums of weights where votes have
+        weights.
+    tier : (n_items,) or None
+        People call the items of a tier equal. 0 for an item that is not ranked, None without ties.
+    group : tuple of str
+        Two items share a letter if and only if the votes cannot tell them apart. Beyond 26 groups,
+        numbers with spaces between them. Empty for an item that is not ranked.
+    votes_missing : (n_items,)
+        About how many votes more an item needs to be ranked; 0 for those that are.
+    tie_factor : (n_items,) or None
+        By which factor each item changes the threshold of its pairs, where items have tie habits.
+    """
+
+    items: Labels
+    rank: Places
+    rank_low: Places
+    rank_high: Places
+    score: Floats
+    low: Floats
+    high: Floats
+    votes: Any
+    wins: Any
+    ties: Any
+    losses: Any
+    tier: Places | None
+    group: tuple[str, ...]
+    votes_missing: Places
+    tie_factor: Floats | None
+
+    @classmethod
+    def of(
+        cls, items: Labels, consensus: Consensus, standing: Standing, counts: Counts
+    ) -> Leaderboard:
+        """Rank items by their scores in the consensus; all is given in the order of the items."""
+        scores, terms = consensus.scores, consensus.terms
+        by_score = np.argsort(-scores, kind="stable")
+        standing, sorted_counts = standing.at(by_score), counts.at(by_score)
+        low, high = score_intervals(scores[by_score], standing)
+        missing, better = _ranked(standing, sorted_counts.votes)
+        n_ranked, n_unranked = len(better), len(items) - len(better)
+        ranked_first = np.argsort(missing > 0, kind="stable")
+        order, ranked = by_score[ranked_first], by_score[missing == 0]
+        rank = np.arange(1, n_ranked + 1)
+        tier = Ranking.of(
+            items[ranked], scores[ranked], consensus.threshold if terms.has_ties else None,
+            np.ones(n_ranked, dtype=np.bool_), consensus.habits[ranked],
+        ).tier  # fmt: skip
+
+        def filled(values: Places) -> Places:
+            return np.append(values, np.zeros(n_unranked, dtype=np.int64))
+
+        return cls(
+            items=items[order],
+            rank=filled(rank),
+            rank_low=filled(np.minimum(1 + better.sum(axis=0), rank)),
+            rank_high=filled(np.maximum(n_ranked - better.sum(axis=1), rank)),
+            score=scores[order],
+            low=low[ranked_first],
+            high=high[ranked_first],
+            **counts.at(order)._asdict(),
+            tier=None if tier is None else filled(tier),
+            group=(*name_groups(better), *[""] * n_unranked),
+            votes_missing=missing[ranked_first],
+            tie_factor=consensus.habits[order] if terms.has_habits else None,
+        )
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    @property
+    def n_ranked(self) -> int:
+        """How many items are ranked; the others come after them."""
+        return int(np.count_nonzero(self.rank))
+
+    # --- as text ----------------------------------------------------------------------------
+
+    def by_item(self) -> dict[Any, tuple[str, str]]:
+        """Return the ranks and the groups of every item as texts; both empty for unranked ones."""
+        ranks = map(_range, self.rank_low, self.rank_high)
+        groups = map(_short, self.group)
+        texts = zip(ranks, groups, strict=True)
+        return {
+            item: text if rank else ("", "")
+            for item, rank, text in zip(self.items.tolist(), self.rank, texts, strict=True)
+        }
+
+    def cells(self, *, with_counts: bool = True) -> list[list[str]]:
+        """Return the table of ranked items as texts, the headings first; the item is third."""
+        columns = [
+            ["rank", *map(str, self.rank)],
+            ["95 %", *map(_range, self.rank_low, self.rank_high)],
+            ["item", *self._names()],
+            ["score", *(f"{score:.2f}" for score in self.score)],
+            ["95 %", *self._intervals()],
+            ["votes", *map(_amount, self.votes)],
+        ]
+        if with_counts:
+            results = zip(self.wins, self.ties, self.losses, strict=True)
+            columns.append(["W/T/L", *("/".join(map(_amount, each)) for each in results)])
+        if self.tier is not None:
+            columns.append(["tier", *map(str, self.tier)])
+        columns.append(["group", *map(_short, self.group)])
+        rows = zip(*columns, strict=True)
+        return [list(row) for row in rows][: 1 + self.n_ranked]
+
+    def cells_of_unranked(self) -> list[list[str]]:
+        """Return the table of items with too few votes as texts; nothing where there are none."""
+        if self.n_ranked == len(self):
+            return []
+        columns = (
+            self._names(),
+            [f"{score:.2f}" for score in self.score],
+            self._intervals(),
+            map(_amount, self.votes),
+            map(str, self.votes_missing),
+        )
+        rows = [list(row) for row in zip(*columns, strict=True)]
+        return [["item", "score", "95 %", "votes", "votes missing"], *rows[self.n_ranked :]]
+
+    def legend(self, *, with_counts: bool = True) -> dict[str, str]:
+        """Return what the words of the table mean."""
+        left_out = {"W/T/L": with_counts, "tier": self.tier is not None}
+        return {word: means for word, means in LEGEND.items() if left_out.get(word, True)}
+
+    def _names(self) -> list[str]:
+        return [printable(str(item)) for item in self.items.tolist()]
+
+    def _intervals(self) -> list[str]:
+        return [f"{low:.2f} to {high:.2f}" for low, high in zip(self.low, self.high, strict=True)]
+
+    def __str__(self) -> str:
+        """Show one line per item, then those with too few votes, then what the words mean."""
+        lines = aligned(self.cells())
+        if rest := self.cells_of_unranked():
+            lines += ["", TOO_FEW, *aligned(rest)]
+        width = max(map(len, LEGEND))
+        lines += ["", *(f"{word:<{width}}  {means}" for word, means in self.legend().items())]
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        """Show the same in a notebook; an id is text there, whatever is in it."""
+        told = [_as_html(self.cells())]
+        if rest := self.cells_of_unranked():
+            told += [f"<p>{TOO_FEW}</p>", _as_html(rest)]
+        said = (f"<b>{word}</b>: {means}" for word, means in self.legend().items())
+        return "\n".join([*told, f"<p>{'<br>'.join(said)}</p>"])
+
+
+def _ranked(standing: Standing, votes: Floats) -> tuple[Places, Mask]:
+    """Return how many votes each item lacks to be ranked, and which of the others beats which.
+
+    An item of which little is known is ranked all the same where the votes tell it from most
+    others: of one that always wins or loses, a single vote tells little, and its place is clear.
+    """
+    missing = _votes_missing(standing, votes)
+    better = surely_better(*standing[:3])
+    if not missing.any():
+        return missing, better
+    n_apart = (better | better.T).sum(axis=1)
+    missing[2 * n_apart >= len(missing)] = 0
+    if missing.any():
+        better = surely_better(*standing.at(np.flatnonzero(missing == 0))[:3])
+    return missing, better
+
+
+def _votes_missing(standing: Standing, votes: Floats) -> Places:
+    """Return about how many votes each item lacks, at what a vote on it tells."""
+    known = information(standing.covariance, standing.prior_variance)
+    missing = np.zeros(len(known), dtype=np.int64)
+    enough = LEAST_KNOWN * float(np.median(known))
+    few = np.flatnonzero(known < enough)
+    if len(few):
+        middle = np.argsort(known, kind="stable")[len(known) // 2]
+        usual = known[middle] / max(float(votes[middle]), 1.0)
+        own = known[few] / np.maximum(votes[few], 1e-300)
+        per_vote = np.where(own > 0.0, np.maximum(own, LEAST_PER_VOTE * usual), usual)
+        missing[few] = np.maximum(np.ceil((enough - known[few]) / per_vote), 1)
+    return missing
+
+
+# --- pairs ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class HeadToHead:
+    """How items fared against each other, pair by pair; better items first.
+
+    Attributes
+    ----------
+    item, other : (n_pairs,) ids
+        The first of the two stands higher in the consensus.
+    votes : (n_pairs,)
+        On this pair; sums of weights where votes have weights.
+    observed, predicted : (n_pairs, 3)
+        Shares of the votes that the first wins, ties and loses: as they are, and as the consensus
+        expects them of these votes, with the sides and the features that they had.
+    """
+
+    item: Labels
+    other: Labels
+    votes: Any
+    observed: Floats
+    predicted: Floats
+
+    def __len__(self) -> int:
+        return len(self.item)
+
+    def cells(self) -> list[list[str]]:
+        """Return the table as texts, the headings first: shares are in per cent."""
+        rows = [
+            [
+                printable(str(item)), printable(str(other)), _amount(votes), _shares(observed),
+                _shares(predicted),
+            ]
+            for item, other, votes, observed, predicted in zip(
+                self.item.tolist(), self.other.tolist(), self.votes, self.observed, self.predicted,
+                strict=True,
+            )
+        ]  # fmt: skip
+        return [["item", "other", "votes", "W/T/L %", "predicted"], *rows]
+
+    def __str__(self) -> str:
+        """Show one line per pair."""
+        return "\n".join(aligned(self.cells()))
+
+    def _repr_html_(self) -> str:
+        """Show the same in a notebook; an id is text there, whatever is in it."""
+        return _as_html(self.cells())
+
+
+def head_to_head(votes: Comparisons, link: Link, consensus: Consensus) -> HeadToHead:
+    """Put what the votes say of every pair beside what the consensus expects."""
+    place = np.empty(votes.n_items, dtype=np.int64)
+    order = np.argsort(-consensus.scores, kind="stable")
+    place[order] = np.arange(votes.n_items)
+    left, right = place[votes.left], place[votes.right]
+    is_turned = left > right
+    pair = np.minimum(left, right) * np.int64(votes.n_items) + np.maximum(left, right)
+    pairs, of_vote = np.unique(pair, return_inverse=True)
+    weight = np.ones(len(votes)) if votes.weight is None else votes.weight
+    amount = np.bincount(of_vote, weight, len(pairs))
+
+    def shares(chances: Floats) -> Floats:
+        """Return the mean over the votes of each pair, as the first of it sees them."""
+        seen = np.where(is_turned[:, None], chances[:, ::-1], chances)
+        sums = [np.bincount(of_vote, weight * each, len(pairs)) for each in seen.T]
+        return np.column_stack(sums) / amount[:, None]
+
+    observed = votes.outcome[:, None] == np.array([1, 0, -1])
+    return HeadToHead(
+        votes.items[order[pairs // votes.n_items]],
+        votes.items[order[pairs % votes.n_items]],
+        amount if votes.weight is not None else amount.astype(np.int64),
+        shares(observed.astype(np.float64)),
+        shares(_chances(votes, link, consensus)),
+    )
+
+
+def _chances(votes: Comparisons, link: Link, consensus: Consensus) -> Floats:
+    """Return the probabilities of left, tie and right of every vote, in the consensus."""
+    shown = Shown(votes.left, votes.right, votes, np.arange(len(votes)))
+    margin, threshold = consensus.margin_and_threshold(votes.left, votes.right, shown)
+    if consensus.terms.has_ties:
+        return np.exp(link.log_probabilities(margin, threshold))
+    left, right = (np.exp(link.win(side)[0]) for side in (margin, -margin))
+    return np.column_stack([left, np.zeros(len(votes)), right])
+
+
+# --- texts ---------------------------------------------------------------------------------
+
+
+def printable(text: str) -> str:
+    """Return an id as it is, or with what would break a line spelled out."""
+    return text if text.isprintable() else ascii(text)[1:-1]
+
+
+def aligned(cells: Sequence[Sequence[str]]) -> list[str]:
+    """Return a table as lines: ids and groups on the left of a column, numbers on the right."""
+    from rich.cells import cell_len
+
+    widths = [max(map(cell_len, column)) for column in zip(*cells, strict=True)]
+    is_left = [name in ("item", "other", "group") for name in cells[0]]
+    lines = []
+    for row in cells:
+        parts = []
+        for text, width, left in zip(row, widths, is_left, strict=True):
+            space = " " * (width - cell_len(text))
+            parts.append(text + space if left else space + text)
+        lines.append("  ".join(parts).rstrip())
+    return lines
+
+
+def _as_html(cells: Sequence[Sequence[str]]) -> str:
+    head, *rows = ([escape(text) for text in row] for row in cells)
+    lines = ["<table>", f"<thead><tr>{''.join(f'<th>{name}</th>' for name in head)}</tr></thead>"]
+    lines += [
+        "<tbody>",
+        *(f"<tr>{''.join(f'<td>{text}</td>' for text in row)}</tr>" for row in rows),
+    ]
+    return "\n".join([*lines, "</tbody>", "</table>"])
+
+
+def _range(low: int, high: int) -> str:
+    return str(low) if low == high else f"{low}-{high}"
+
+
+def _amount(votes: float) -> str:
+    return f"{votes:.0f}" if float(votes).is_integer() else f"{votes:.1f}"
+
+
+def _shares(parts: Floats) -> str:
+    return "/".join(f"{100 * part:.0f}" for part in parts)
+
+
+def _short(group: str) -> str:
+    """Return the groups of an item with three or more in a row as a range.
+
+    >>> _short("ab"), _short("abcdeg"), _short("3 4 5 9"), _short("12")
+    ('ab', 'a-eg', '3-5 9', '12')
+    """
+    has_numbers = group[:1].isdigit()
+    names, between = (group.split(), " ") if has_numbers else (list(group), "")
+    numbers = [int(name) if has_numbers else ord(name) for name in names]
+    ends = [place + 1 for place, (one, next_) in enumerate(pairwise(numbers)) if next_ != one + 1]
+    runs = [names[begin:end] for begin, end in pairwise([0, *ends, len(names)])]
+    return between.join(
+        f"{run[0]}-{run[-1]}" if len(run) > 2 else between.join(run) for run in runs
+    )

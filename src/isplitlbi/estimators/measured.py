@@ -1,0 +1,162 @@
+"""What an estimator knows of its votes, and how surely: leaderboard, intervals, cards of users."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+from threadpoolctl import threadpool_limits
+
+from isplitlbi.data.comparisons import Comparisons
+from isplitlbi.data.readers import Parts
+from isplitlbi.data.summary import Summary
+from isplitlbi.errors import InvalidSetting, InvalidVotes
+from isplitlbi.estimators.cards import (
+    FeatureEffect,
+    OwnScores,
+    UserCard,
+    feature_effects,
+    habit_intervals,
+    own_scores,
+    user_cards,
+)
+from isplitlbi.estimators.certainty import Certainty
+from isplitlbi.estimators.leaderboard import (
+    Counts,
+    HeadToHead,
+    Leaderboard,
+    head_to_head,
+    score_intervals,
+)
+from isplitlbi.estimators.predicting import ScorePredictor
+from isplitlbi.fitting import Fitted
+from isplitlbi.model.terms import Feature
+from isplitlbi.typing import Floats
+
+__all__ = ["MeasuredEstimator"]
+
+
+class MeasuredEstimator(ScorePredictor):
+    """One that has taken over a fit, and says how surely its numbers are known."""
+
+    fitted_: Fitted
+
+    # Found on first use.
+    _certainty: Certainty | None
+    _board: Leaderboard | None
+
+    # --- votes ------------------------------------------------------------------------------
+
+    def has_votes(self) -> bool:
+        """Say whether the votes are here; otherwise `votes` must read them first."""
+        check_is_fitted(self, "fitted_")
+        return isinstance(self.fitted_.votes, Comparisons)
+
+    def votes(self) -> Comparisons:
+        """Return the votes; where workers of a cluster have read them, they are read here now."""
+        check_is_fitted(self, "fitted_")
+        found = self.fitted_.votes
+        if isinstance(found, Parts):
+            try:
+                read = found.read().votes
+            except InvalidVotes as error:
+                raise InvalidVotes(
+                    "the votes of this model are not stored with it, and this needs them: ",
+                    *error.args,
+                ) from None
+            self._refuse_others(Summary.of(read))
+            self.fitted_ = replace(self.fitted_, votes=read)
+            return read
+        return found
+
+    def _refuse_others(self, found: Summary) -> None:
+        """Refuse votes, read once more, that have changed since the fit."""
+        if found.fingerprint != self.summary_.fingerprint:
+            votes = self.fitted_.votes
+            where = f"{votes.folder}: " if isinstance(votes, Parts) else ""
+            raise InvalidVotes(f"{where}these are not the votes of this model any more.")
+
+    # --- the consensus ----------------------------------------------------------------------
+
+    def leaderboard(self) -> Leaderboard:
+        """Return the consensus item by item, with intervals of ranks and scores, and groups.
+
+        The order is that of `ranking`. Items with too few votes to be ranked come last. Intervals
+        hold for other users who might have voted, too. Of a single user there are no others: the
+        intervals are then those of the model's own curvature.
+        """
+        check_is_fitted(self, "fitted_")
+        if self._board is None:
+            standing, counts = self._known_how_surely().scores(), Counts.of(self.votes())
+            # Threads would wait for each other longer than these small matrices take.
+            with threadpool_limits(1, user_api="blas"):
+                self._board = Leaderboard.of(self.items_, self.parameters_.common, standing, counts)
+        return self._board
+
+    def head_to_head(self) -> HeadToHead:
+        """Return every pair that was compared: what the votes say, and the consensus expects."""
+        check_is_fitted(self, "fitted_")
+        return head_to_head(self.votes(), self.link_, self.parameters_.common)
+
+    def consensus_intervals(self) -> tuple[Floats, Floats]:
+        """Return the intervals of the leaderboard (95 %), in the order of ``items_``."""
+        check_is_fitted(self, "fitted_")
+        return score_intervals(self.parameters_.common.scores, self._known_how_surely().scores())
+
+    def features(self) -> tuple[FeatureEffect, ...]:
+        """Return what features count for in the consensus, with 95 % intervals.
+
+        Intervals hold for other users who might have voted, too. There is nothing to return where
+        the model has no features.
+        """
+        check_is_fitted(self, "fitted_")
+        if self.summary_.units is None or not any(
+            isinstance(term, Feature) for term in self.terms_.all
+        ):
+            return ()
+        return feature_effects(self._known_how_surely(), self.summary_.units)
+
+    def habit_intervals(self) -> tuple[Floats, Floats]:
+        """Return between what the tie habits of the items lie, as factors, in 95 % of draws."""
+        check_is_fitted(self, "fitted_")
+        return habit_intervals(self._known_how_surely())
+
+    # --- users ------------------------------------------------------------------------------
+
+    def own_scores(self, user: Any) -> OwnScores:
+        """Return the scores of a user with 95 % intervals, given the consensus.
+
+        They also say which differ from the consensus by more than chance.
+        """
+        index = self._voter(user)
+        return own_scores(self._known_how_surely(), index)
+
+    def user_card(self, user: Any) -> UserCard:
+        """Say in which ways a user differs from the group, with 95 % intervals and in words."""
+        return self._cards([self._voter(user)])[0]
+
+    def user_cards(self) -> tuple[UserCard, ...]:
+        """Write the cards of all users who have voted, in the order of ``users_``."""
+        check_is_fitted(self, "fitted_")
+        return self._cards(np.flatnonzero(self.summary_.votes_per_user).tolist())
+
+    def _cards(self, users: list[int]) -> tuple[UserCard, ...]:
+        if self.fitted_.dynamics is None:
+            raise InvalidSetting(
+                f"there are no cards of users: {type(self).__name__} does not say by how much "
+                "users differ. Fit ISplitLBI."
+            )
+        return user_cards(self.votes(), self._known_how_surely(), users)
+
+    def _known_how_surely(self) -> Certainty:
+        if self._certainty is None:
+            self._certainty = Certainty.of(self.votes(), self.fitted_)
+        return self._certainty
+
+    def _voter(self, user: Any) -> int:
+        """Return the place of a user; refuse one who is not known, and nobody at all."""
+        if user is None:
+            raise InvalidSetting("name a user: the consensus has no votes of its own.")
+        return self.user_index(user)

@@ -1,0 +1,219 @@
+"""Which items the votes tell apart: intervals of all differences of scores at once, and groups.
+
+Only differences of scores have a meaning, and so have their errors: a covariance of scores may have
+anything in the direction in which all scores move together.
+
+Conventions
+-----------
+apart      (n_items, n_items) bool: row i, column j is true where i is surely better than j
+group      items of which the votes cannot tell any two apart
+"""
+
+from __future__ import annotations
+
+from string import ascii_lowercase
+
+import numpy as np
+from scipy.special import ndtri, stdtrit
+
+from isplitlbi.typing import Floats, Mask
+
+__all__ = [
+    "LEVEL",
+    "information",
+    "name_groups",
+    "own_variances",
+    "quantile_of_largest",
+    "student",
+    "surely_better",
+    "weights_of_mean",
+]
+
+LEVEL = 0.95  # of every interval, and of all intervals of differences together
+N_DRAWS = 10_000
+DRAWS_AT_ONCE = 500
+SEED = 0
+# With more items, drawing takes long, and the bound for independent pairs is used instead: it is
+# never too small.
+MOST_ITEMS_DRAWN = 400
+# An item counts for at most this many times what the item in the middle does, and at least for this
+# share of it: no item alone is what all others are measured from.
+MOST_TIMES, LEAST_SHARE = 20.0, 1e-3
+
+
+def student(freedom: float, probability: float) -> float:
+    """Return a quantile of Student's distribution; of the normal one for infinite freedom.
+
+    >>> round(student(10.0, 0.975), 3), round(student(float("inf"), 0.975), 3)
+    (2.228, 1.96)
+    """
+    found = ndtri(probability) if np.isinf(freedom) else stdtrit(freedom, probability)
+    return float(found)
+
+
+# --- scores --------------------------------------------------------------------------------
+
+
+def own_variances(covariance: Floats) -> Floats:
+    """Return a variance for every item, so that those of two add up to that of their difference.
+
+    Such numbers are called quasi-variances (Firth and de Menezes, 2004). They are found by least
+    squares, and are exact where errors are independent, up to what all scores have in common.
+
+    Examples
+    --------
+    >>> own_variances(np.diag([1.0, 2.0, 3.0]) + 5.0)
+    array([1., 2., 3.])
+    """
+    n_items, own = len(covariance), np.diag(covariance)
+    if n_items < 3:  # one difference alone says nothing about each of two
+        apart = float(own.sum() - covariance.sum() + own.sum()) / 2.0 if n_items == 2 else 0.0
+        return np.full(n_items, max(apart, 0.0))
+    of_item = n_items * own + own.sum() - 2.0 * covariance.sum(axis=1)
+    found = (of_item - of_item.sum() / (2.0 * (n_items - 1))) / (n_items - 2)
+    return np.asarray(np.maximum(found, np.median(found) / MOST_TIMES))
+
+
+def information(covariance: Floats, prior_variance: float = np.inf) -> Floats:
+    """Return what is known of every item beyond the prior, as the inverse of a variance."""
+    variance = own_variances(covariance)
+    largest = float(variance.max(initial=0.0))
+    if largest <= 0.0:
+        return np.ones(len(variance))
+    known = 1.0 / np.maximum(variance, 1e-12 * largest) - 1.0 / prior_variance
+    return np.asarray(np.maximum(known, 0.0))
+
+
+def weights_of_mean(known: Floats) -> Floats:
+    """Return the weights of a mean that an item of which little is known does not move."""
+    middle = float(np.median(known)) if len(known) else 0.0
+    if middle <= 0.0:
+        return np.full(len(known), 1.0 / max(len(known), 1))
+    weight = np.clip(known, LEAST_SHARE * middle, MOST_TIMES * middle)
+    return np.asarray(weight / weight.sum())
+
+
+# --- differences ---------------------------------------------------------------------------
+
+
+def surely_better(estimate: Floats, covariance: Floats, freedom: float = np.inf) -> Mask:
+    """Say which item is surely better than which: all intervals of differences hold at once.
+
+    Examples
+    --------
+    >>> surely_better(np.array([3.0, 1.0, 0.9]), 0.1 * np.eye(3)).astype(int)
+    array([[0, 1, 1],
+           [0, 0, 0],
+           [0, 0, 0]])
+    """
+    reach = quantile_of_largest(covariance, freedom) * _errors_of_differences(covariance)
+    return np.asarray(estimate[:, None] - estimate > reach)
+
+
+def quantile_of_largest(covariance: Floats, freedom: float = np.inf) -> float:
+    """Return how far the worst of all differences goes, in its standard errors, in 95 % of draws.
+
+    Errors are drawn with the covariance, and with a common scale where that covariance has few
+    degrees of freedom. With more than 400 items it is the bound for independent pairs (Šidák).
+    """
+    n_items = len(covariance)
+    n_pairs = n_items * (n_items - 1) // 2
+    if n_pairs == 0:
+        return 0.0
+    if n_items > MOST_ITEMS_DRAWN:
+        # Of a single pair, the chance to miss is that of all pairs divided among them.
+        missed = -np.expm1(np.log(LEVEL) / n_pairs)
+        return -student(freedom, 0.5 * missed)
+    error = _errors_of_differences(covariance)
+    scale = np.divide(1.0, error, out=np.zeros_like(error), where=error > 0.0).astype(np.float32)
+    rng, root = np.random.default_rng(SEED), _root(covariance)
+    largest, room = np.zeros(N_DRAWS), np.empty((n_items, DRAWS_AT_ONCE), dtype=np.float32)
+    for begin in range(0, N_DRAWS, DRAWS_AT_ONCE):
+        # One row per item, so that the draws of two items lie side by side in memory. Without what
+        # all items have in common, single precision is enough, and twice as fast.
+        errors = root @ rng.standard_normal((DRAWS_AT_ONCE, n_items)).T
+        drawn = (errors - errors.mean(axis=0)).astype(np.float32)
+        for item in range(n_items - 1):
+            off = np.subtract(drawn[item + 1 :], drawn[item], out=room[item + 1 :])
+            np.abs(off, out=off)
+            off *= scale[item, item + 1 :, None]
+            part = largest[begin : begin + DRAWS_AT_ONCE]
+            np.maximum(part, off.max(axis=0), out=part)
+    if np.isfinite(freedom):
+        largest /= np.sqrt(rng.chisquare(freedom, N_DRAWS) / freedom)
+    return float(np.quantile(largest, LEVEL))
+
+
+def _errors_of_differences(covariance: Floats) -> Floats:
+    own = np.diag(covariance)
+    return np.sqrt(np.maximum(own[:, None] + own - 2.0 * covariance, 0.0))
+
+
+def _root(covariance: Floats) -> Floats:
+    """Return the symmetric root: the same whichever way its eigenvectors point."""
+    value, vector = np.linalg.eigh(covariance)
+    return np.asarray((vector * np.sqrt(np.maximum(value, 0.0))) @ vector.T)
+
+
+# --- groups --------------------------------------------------------------------------------
+
+
+def name_groups(apart: Mask) -> list[str]:
+    """Return the groups that every item is in: a compact letter display.
+
+    Two items share a letter if and only if neither is surely better than the other. Groups are
+    named in the order of their first items. Where there are more than 26, they have numbers instead
+    of letters, with spaces between them.
+
+    Examples
+    --------
+    >>> name_groups(np.array([[0, 0, 1], [0, 0, 0], [0, 0, 0]], dtype=bool))
+    ['a', 'ab', 'b']
+    """
+    groups = _groups(~(apart | apart.T))
+    has_letters = len(groups) <= len(ascii_lowercase)
+    names = ascii_lowercase if has_letters else [str(n) for n in range(1, len(groups) + 1)]
+    between = "" if has_letters else " "
+    member = np.array(groups, dtype=np.bool_).reshape(len(groups), len(apart))
+    return [between.join(names[group] for group in np.flatnonzero(of)) for of in member.T]
+
+
+def _groups(alike: Mask) -> list[Mask]:
+    """Return groups so that every two items that are alike share one; not more than are needed.
+
+    A group starts from two items that share none yet, and takes in whoever is alike to all of it.
+    """
+    n_items = len(alike)
+    missing = alike & ~np.eye(n_items, dtype=np.bool_)
+    groups = []
+    for item in range(n_items):
+        while missing[item].any():
+            group = _grown(alike, item, int(np.argmax(missing[item])))
+            missing[np.ix_(group, group)] = False
+            groups.append(group)
+        if not any(group[item] for group in groups):
+            groups.append(np.arange(n_items) == item)
+    shared = np.zeros((n_items, n_items), dtype=np.int64)
+    for group in groups:
+        shared[np.ix_(group, group)] += 1
+    kept = []
+    for group in groups:  # one that others make up together is not needed
+        pairs = np.ix_(group, group)
+        if shared[pairs].min() > 1:
+            shared[pairs] -= 1
+        else:
+            kept.append(group)
+    return sorted(kept, key=lambda group: (int(np.argmax(group)), tuple(~group)))
+
+
+def _grown(alike: Mask, first: int, second: int) -> Mask:
+    group = np.zeros(len(alike), dtype=np.bool_)
+    group[[first, second]] = True
+    may_join = alike[first] & alike[second] & ~group
+    while may_join.any():
+        later = may_join[first:]  # neighbours below first: those above have groups already
+        joins = first + int(np.argmax(later)) if later.any() else int(np.argmax(may_join))
+        group[joins] = True
+        may_join &= alike[joins]
+        may_join[joins] = False
+    return group
