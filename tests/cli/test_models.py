@@ -102,7 +102,7 @@ def test_one_users_ranking_comes_with_what_the_user_is_like(model_folder):
     for sentence in load_model(model_folder).user_card("user-01").words:
         assert in_one_line(sentence) in shown
     assert "user-01's own ranking, in tiers tier item score 95 % differs ties" in shown
-    assert "given the consensus" in shown
+    assert "beside the mean of all items" in shown
 
 
 def test_the_leaderboard_has_a_line_per_item_and_says_what_its_words_mean(model_folder):

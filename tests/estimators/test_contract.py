@@ -349,7 +349,7 @@ def test_a_leaderboard_has_the_order_of_the_ranking(name, fitted, votes):
     own = model.own_scores(votes.users[0])
     assert np.all((own.low <= own.score) & (own.score <= own.high))
     np.testing.assert_array_equal(own.score, model.scores(votes.users[0]))
-    with pytest.raises(InvalidVotes, match="user 'nobody' has no votes in this model"):
+    with pytest.raises(InvalidVotes, match="user 'nobody' is not among the 8 users of"):
         model.own_scores("nobody")
 
 

@@ -172,7 +172,7 @@ class ScoreEstimator(MeasuredEstimator):
             self.costs_ = fitted.costs
         self._tested: dict[float, Abnormality] = {}
         self._drawn: Floats | None = None
-        self._certainty = self._board = None
+        self._certainty = self._standing = self._board = None
         if abnormality is not None:
             self._remember(abnormality)
         return self

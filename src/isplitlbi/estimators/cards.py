@@ -158,16 +158,16 @@ def habit_intervals(certainty: Certainty) -> tuple[Floats, Floats]:
 
 
 class OwnScores(NamedTuple):
-    """The scores of one user, in the order of the items, given the consensus.
+    """The scores of one user, in the order of the items.
 
     Attributes
     ----------
     score, low, high : (n_items,)
-        With a 95 % interval. It is about the user alone: the consensus is taken for known.
+        With a 95 % interval, of scores beside the mean of all items: errors of the consensus count.
     differs : (n_items,) bool
-        Whether the score differs from the consensus by more than chance. The chance that this is
-        said of any item in error is 5 % (Bonferroni). It is never said of an item that the user
-        has not compared.
+        Whether the score differs from the consensus, as it is, by more than chance. The chance that
+        this is said of any item in error is 5 % (Bonferroni). It is never said of an item that the
+        user has not compared.
     """
 
     score: Floats
@@ -191,12 +191,20 @@ def own_scores(certainty: Certainty, user: int) -> OwnScores:
     compared = parameters.compared_by(user)
     # Of an item that the user never compared, the taste is as unknown as before any vote.
     taste = parameters.terms.scales[0] ** 2 * certainty.seen.variance[user]
-    error = WIDER * np.sqrt(variance + np.where(compared, 0.0, taste))
+    variance += np.where(compared, 0.0, taste)
     score = parameters.scores_of(user)
     off = np.abs(score - parameters.common.scores)
     missed = 0.5 * (1.0 - LEVEL) / max(int(compared.sum()), 1)
-    differs = compared & (off > -ndtri(missed) * error)
-    return OwnScores(score, score - NORMAL * error, score + NORMAL * error, differs)
+    differs = compared & (off > -ndtri(missed) * WIDER * np.sqrt(variance))
+    # Errors of the consensus are the user's, too, as far as the user's own votes do not mend them.
+    by_consensus = np.zeros((n_items, vector.width))
+    by_consensus[:, vector.scores] = np.eye(n_items)
+    by_consensus[:, found.place] += moves @ found.follows
+    by_consensus -= by_consensus.mean(axis=0)  # only differences of scores count
+    common = certainty.covariance(np.arange(vector.width))
+    variance += np.sum(by_consensus @ common * by_consensus, axis=1)
+    reach = NORMAL * WIDER * np.sqrt(variance)
+    return OwnScores(score, score - reach, score + reach, differs)
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ from isplitlbi.model.parameters import Parameters
 from isplitlbi.solvers.posterior import Curvature
 from isplitlbi.typing import Floats, Indices, Places
 
-__all__ = ["Certainty", "OfUser", "Standing"]
+__all__ = ["Certainty", "OfUser", "Seen", "Standing", "no_surer"]
 
 MOST_USERS = 4000  # that the curvature of the consensus is added up from; beyond, a sample
 MOST_PLACES = 2500  # of a consensus whose covariance is found as a whole
@@ -64,6 +64,15 @@ class Standing(NamedTuple):
         return self._replace(estimate=self.estimate[items], covariance=covariance)
 
 
+def no_surer(found: Floats, expected: Floats) -> Floats:
+    """Return a covariance of scores that takes no item for surer than it is expected to be.
+
+    An item that few have voted on may happen to be the same without each of them.
+    """
+    missing = np.maximum(own_variances(expected) - own_variances(found), 0.0)
+    return np.asarray(found + np.diag(missing))
+
+
 class OfUser(NamedTuple):
     """What the votes of one user say at some parameters."""
 
@@ -86,7 +95,7 @@ class OfUser(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class _Seen:
+class Seen:
     """All votes, as they are at the parameters of a fit."""
 
     parameters: Parameters
@@ -97,7 +106,7 @@ class _Seen:
     units: Floats  # (n_slots,) how large that of every slot is
 
     @classmethod
-    def of(cls, votes: Comparisons, fitted: Fitted) -> _Seen:
+    def of(cls, votes: Comparisons, fitted: Fitted) -> Seen:
         """Evaluate all votes."""
         parameters, link = fitted.parameters, fitted.link
         curvature = Curvature.of(votes, link, parameters)
@@ -207,7 +216,7 @@ class Certainty:
         What the model itself takes the covariance for: its inverse curvature.
     """
 
-    seen: _Seen
+    seen: Seen
     n_users: int
     consensus: Floats
     shift: Floats
@@ -217,7 +226,7 @@ class Certainty:
     @classmethod
     def of(cls, votes: Comparisons, fitted: Fitted) -> Certainty:
         """Evaluate all votes of a fit."""
-        seen = _Seen.of(votes, fitted)
+        seen = Seen.of(votes, fitted)
         voters = np.flatnonzero(votes.votes_per_user)
         # Threads would wait for each other longer than these small matrices take.
         with threadpool_limits(1, user_api="blas"):
@@ -259,8 +268,7 @@ class Certainty:
         expected, found = (each[np.ix_(row, row)] for each in (self.expected, self.consensus))
         if self.n_users < 2:
             return Standing(estimate, expected, freedom, prior)
-        missing = np.maximum(own_variances(expected) - own_variances(found), 0.0)
-        return Standing(estimate, found + np.diag(missing), freedom, prior)
+        return Standing(estimate, no_surer(found, expected), freedom, prior)
 
     def _score_information(self) -> Floats:
         """Return what the votes say about every item by itself, whoever has which taste."""
@@ -294,7 +302,7 @@ class Certainty:
         return float(found.units[at] ** 2 * found.inverse[at, at] + moves @ common @ moves)
 
 
-def _of_consensus(seen: _Seen, voters: Indices) -> tuple[Floats, Floats, Indices, Floats]:
+def _of_consensus(seen: Seen, voters: Indices) -> tuple[Floats, Floats, Indices, Floats]:
     """Return covariance and shift of the consensus, and which row is that of every place.
 
     The last is what the model itself expects the covariance to be.
@@ -333,7 +341,7 @@ def _of_consensus(seen: _Seen, voters: Indices) -> tuple[Floats, Floats, Indices
     return covariance * np.outer(larger, larger), shift, row, inverse
 
 
-def _without_each(seen: _Seen, voters: Indices, inverse: Floats, row: Indices) -> Floats:
+def _without_each(seen: Seen, voters: Indices, inverse: Floats, row: Indices) -> Floats:
     """Return the covariance of the consensus by leaving out every user in turn (jackknife).
 
     Without a user, the consensus is elsewhere by their pull, under the curvature of the others.
@@ -348,7 +356,7 @@ def _without_each(seen: _Seen, voters: Indices, inverse: Floats, row: Indices) -
     return np.asarray(moved.T @ moved * ((n_users - 1) / n_users))
 
 
-def _own_variances(seen: _Seen, voters: Indices) -> Floats:
+def _own_variances(seen: Seen, voters: Indices) -> Floats:
     """Return a variance of every user's deviations: by their squares, and by what is ordinary."""
     if not seen.variance.any():  # nobody deviates
         return seen.variance

@@ -22,7 +22,7 @@ from isplitlbi.estimators.cards import (
     own_scores,
     user_cards,
 )
-from isplitlbi.estimators.certainty import Certainty
+from isplitlbi.estimators.certainty import Certainty, Standing
 from isplitlbi.estimators.leaderboard import (
     Counts,
     HeadToHead,
@@ -31,6 +31,7 @@ from isplitlbi.estimators.leaderboard import (
     score_intervals,
 )
 from isplitlbi.estimators.predicting import ScorePredictor
+from isplitlbi.estimators.standing import standing_of
 from isplitlbi.fitting import Fitted
 from isplitlbi.model.terms import Feature
 from isplitlbi.typing import Floats
@@ -45,6 +46,7 @@ class MeasuredEstimator(ScorePredictor):
 
     # Found on first use.
     _certainty: Certainty | None
+    _standing: Standing | None
     _board: Leaderboard | None
 
     # --- votes ------------------------------------------------------------------------------
@@ -89,7 +91,7 @@ class MeasuredEstimator(ScorePredictor):
         """
         check_is_fitted(self, "fitted_")
         if self._board is None:
-            standing, counts = self._known_how_surely().scores(), Counts.of(self.votes())
+            standing, counts = self._where_items_stand(), Counts.of(self.votes())
             # Threads would wait for each other longer than these small matrices take.
             with threadpool_limits(1, user_api="blas"):
                 self._board = Leaderboard.of(self.items_, self.parameters_.common, standing, counts)
@@ -103,7 +105,7 @@ class MeasuredEstimator(ScorePredictor):
     def consensus_intervals(self) -> tuple[Floats, Floats]:
         """Return the intervals of the leaderboard (95 %), in the order of ``items_``."""
         check_is_fitted(self, "fitted_")
-        return score_intervals(self.parameters_.common.scores, self._known_how_surely().scores())
+        return score_intervals(self.parameters_.common.scores, self._where_items_stand())
 
     def features(self) -> tuple[FeatureEffect, ...]:
         """Return what features count for in the consensus, with 95 % intervals.
@@ -126,7 +128,7 @@ class MeasuredEstimator(ScorePredictor):
     # --- users ------------------------------------------------------------------------------
 
     def own_scores(self, user: Any) -> OwnScores:
-        """Return the scores of a user with 95 % intervals, given the consensus.
+        """Return the scores of a user with 95 % intervals, beside the mean of all items.
 
         They also say which differ from the consensus by more than chance.
         """
@@ -149,6 +151,11 @@ class MeasuredEstimator(ScorePredictor):
                 "users differ. Fit ISplitLBI."
             )
         return user_cards(self.votes(), self._known_how_surely(), users)
+
+    def _where_items_stand(self) -> Standing:
+        if self._standing is None:
+            self._standing = standing_of(self.votes(), self.fitted_)
+        return self._standing
 
     def _known_how_surely(self) -> Certainty:
         if self._certainty is None:

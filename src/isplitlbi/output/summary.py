@@ -206,7 +206,7 @@ def print_ranking(
     if most is not None and len(ranking) > most:
         console.print(f"... and {len(ranking) - most} more items.")
     if has_intervals:
-        console.print("95 %: where this user's score lies, given the consensus.")
+        console.print("95 %: where this user's score lies, beside the mean of all items.")
         console.print("differs: from the consensus, by more than chance.")
     _print_below(console, model, ranking)
 

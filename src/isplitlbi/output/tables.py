@@ -108,9 +108,9 @@ def head_to_head_table(pairs: HeadToHead) -> pl.DataFrame:
 def ranking_table(model: ScoreEstimator, user: Any = None) -> pl.DataFrame:
     """Return tier, item and score, best first; tiers are empty where there are no ties.
 
-    For a user there are also the intervals of the scores, given the consensus, whether the score
-    differs from the consensus by more than chance, and whether the item was compared; the first
-    three are empty where the votes are elsewhere. Where items have tie habits, there is by which
+    For a user there are also the intervals of the scores beside the mean of all items, whether the
+    score differs from the consensus by more than chance, and whether the item was compared; the
+    first three are empty where the votes are elsewhere. Where items have tie habits, there is by which
     factor each changes the threshold of its pairs.
     """
     ranking = model.ranking(user)

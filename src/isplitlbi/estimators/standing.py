@@ -1,0 +1,176 @@
+"""Where items stand for the people whom these users stand for, and how surely that is known.
+
+A fit predicts best when it takes users to differ a little less than they do, and takes each of them
+for what is likeliest. Both draw the scores of the consensus together. Here users differ by as much
+as their votes say, and all that they may be counts (the marginal likelihood, by Laplace's method).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from isplitlbi.data.comparisons import Comparisons
+from isplitlbi.estimators.certainty import (
+    LEAST_CURVATURE,
+    MOST_PLACES,
+    MOST_USERS,
+    SEED,
+    Certainty,
+    Seen,
+    Standing,
+    no_surer,
+)
+from isplitlbi.fitting import Fitted
+from isplitlbi.model.parameters import Parameters
+from isplitlbi.typing import Floats, Indices
+
+__all__ = ["standing_of"]
+
+N_ROUNDS, N_ROUNDS_OF_ALL = 12, 3
+SETTLED = 0.003  # a relative change of the variance that is the last one
+FEWEST_TIMES, MOST_TIMES, MOST_CHANGE = 1.8, 8.0, 4.0  # of a correction
+ENOUGH_USERS = 500  # to tell by how much users differ
+LEAST_VARIANCE = 1e-6
+# Errors are larger by this: by how much users differ is itself an estimate. It was settled on seeds
+# 1000 and up of benchmarks/intervals.py.
+WIDER = 1.05
+
+
+def standing_of(votes: Comparisons, fitted: Fitted) -> Standing:
+    """Find out where the items stand.
+
+    Users are a draw from many: how the scores move when each is left out (jackknife) holds for
+    other users, too. An estimator that takes all users for one has no variance to find, and with
+    very many items all of them together would take too long: there, one step has to do.
+    """
+    voters, vector = np.flatnonzero(votes.votes_per_user), fitted.parameters.vector
+    if fitted.dynamics is None or len(voters) < 2 or vector.width > MOST_PLACES:
+        return Certainty.of(votes, fitted).scores()
+    rng, nu = np.random.default_rng(SEED), fitted.dynamics.nu
+    # Threads would wait for each other longer than these small matrices take.
+    with threadpool_limits(1, user_api="blas"):
+        some = _some(voters, ENOUGH_USERS, rng)
+        variance = _Rounds(votes, fitted, some, nu).settled().variance
+        some = _some(voters, MOST_USERS, rng)
+        share = len(some) / len(voters)
+        last = _Rounds(votes, fitted, some, variance, share).go(N_ROUNDS_OF_ALL)
+        estimate = last.scores
+        if share < 1.0:
+            # Some of the users are elsewhere than all: what counts is by how much scores move.
+            plain = _Rounds(votes, fitted, some, nu, share, is_marginal=False)
+            estimate = fitted.parameters.consensus[vector.scores] + estimate
+            estimate -= plain.go(N_ROUNDS_OF_ALL).scores
+        covariance = last.covariance()
+    freedom = float(len(voters) - 1)
+    return Standing(estimate, covariance, freedom, fitted.parameters.terms.score_variance)
+
+
+def _some(users: Indices, most: int, rng: np.random.Generator) -> Indices:
+    """Return all users, or as many as may be, drawn at random."""
+    return users if len(users) <= most else np.sort(rng.choice(users, most, replace=False))
+
+
+@dataclass
+class _Rounds:
+    """Newton steps of the consensus, with users who follow, and corrections of their variance."""
+
+    votes: Comparisons
+    fitted: Fitted
+    voters: Indices
+    variance: float  # by which users differ, in units of their terms
+    share: float = 1.0  # of the users, that these are
+    is_marginal: bool = True  # whether it counts how surely deviations are known
+
+    def __post_init__(self) -> None:
+        """Begin where the fit has ended."""
+        self.parameters: Parameters = self.fitted.parameters
+        vector, terms = self.parameters.vector, self.parameters.terms
+        self.kept = np.flatnonzero(terms.is_common(vector) > 0.0)
+        self.row = np.full(vector.width, -1)
+        self.row[self.kept] = np.arange(len(self.kept))
+        self.precision = terms.precision(vector)[self.kept]
+        self.variance = max(self.variance, LEAST_VARIANCE)
+
+    @property
+    def scores(self) -> Floats:
+        """Those of the consensus, so far."""
+        return self.parameters.consensus[self.parameters.vector.scores]
+
+    def go(self, n_rounds: int) -> _Rounds:
+        """Take some steps."""
+        for _ in range(n_rounds):
+            self._step()
+        return self
+
+    def settled(self) -> _Rounds:
+        """Take steps, and correct by how much users differ until that has settled."""
+        before, times = 0.0, FEWEST_TIMES
+        for _ in range(N_ROUNDS):
+            change = float(np.log(self._step()))
+            # The corrections of many rounds at once, as far as the last two tell.
+            if before * change > 0.0 and abs(change) < abs(before):
+                times = float(np.clip(times / (1.0 - change / before), FEWEST_TIMES, MOST_TIMES))
+            else:
+                times = FEWEST_TIMES
+            factor = np.clip(np.exp(times * change), 1.0 / MOST_CHANGE, MOST_CHANGE)
+            self.variance, before = max(float(self.variance * factor), LEAST_VARIANCE), change
+            if abs(change) < SETTLED or self.variance == LEAST_VARIANCE:
+                break
+        return self
+
+    def _seen(self) -> Seen:
+        fitted = replace(self.fitted, parameters=self.parameters)
+        everybody = np.full(self.votes.n_users, self.variance)
+        return replace(Seen.of(self.votes, fitted), variance=everybody)
+
+    def _step(self) -> float:
+        """Take a step; return how many times as much users differ as they were taken to."""
+        parameters, seen = self.parameters, self._seen()
+        own, start = parameters.deviation.copy(), parameters.slots.start
+        bent, slope, following = self._nothing(), np.zeros(len(self.kept)), []
+        for user in self.voters.tolist():
+            found, mine = seen.of_user(user), slice(start[user], start[user + 1])
+            pull = found.units * found.pull[: len(found.units)] + own[mine] / self.variance
+            there = np.flatnonzero(self.row[found.place] >= 0)
+            at = self.row[found.place[there]]
+            moved = found.pull + found.follows.T @ pull + self.is_marginal * found.unsure
+            bent[np.ix_(at, at)] += found.eliminated[np.ix_(there, there)]
+            slope[at] += moved[there]
+            own[mine] -= found.inverse @ pull
+            following.append((mine, found))
+        step = np.zeros(parameters.vector.width)
+        held = self.precision * parameters.consensus[self.kept]
+        step[self.kept] = -self._inverse(bent) @ (slope / self.share + held)
+        squares = known = 0.0
+        for mine, found in following:
+            own[mine] += found.follows @ step[found.place]
+            squares += float(np.sum((own[mine] + found.drift) ** 2))
+            known += float(np.sum(1.0 - np.diag(found.inverse) / self.variance))
+        self.parameters = replace(parameters, consensus=parameters.consensus + step, deviation=own)
+        return max(squares, 1e-12) / max(known, 1e-9) / self.variance
+
+    def _nothing(self) -> Floats:
+        return np.zeros((len(self.kept), len(self.kept)))
+
+    def _inverse(self, bent: Floats) -> Floats:
+        held = np.diag(self.precision + LEAST_CURVATURE)
+        return np.asarray(np.linalg.inv(bent / self.share + held), dtype=np.float64)
+
+    def covariance(self) -> Floats:
+        """Return that of the scores: by leaving out users, and no less than the model expects."""
+        seen, bent = self._seen(), self._nothing()
+        found = [seen.at_consensus(user, self.row) for user in self.voters.tolist()]
+        for at, eliminated, _, _ in found:
+            bent[np.ix_(at, at)] += eliminated
+        inverse, n_users = self._inverse(bent), len(self.voters)
+        moved = np.zeros((n_users, len(inverse)))
+        for without, (at, eliminated, pull, _) in zip(moved, found, strict=True):
+            others = np.eye(len(at)) - eliminated @ inverse[np.ix_(at, at)]
+            without[:] = inverse[:, at] @ np.linalg.solve(others, pull)
+        rows = self.row[self.parameters.vector.scores]
+        moved = (moved - moved.mean(axis=0))[:, rows]
+        by_users = moved.T @ moved * ((n_users - 1) / n_users) / self.share
+        return WIDER**2 * no_surer(by_users, inverse[np.ix_(rows, rows)])
