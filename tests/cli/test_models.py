@@ -318,8 +318,8 @@ def test_one_user_comes_with_the_votes_that_tell_most(model, stored):
     assert (row["user"], row["list"]) == (user, "unreliable")
     effect = f"{row['effect']:.2f} ({row['effect_low']:.2f}-{row['effect_high']:.2f})"
     # No draw was as far from the consensus, so that nobody knows how small p is.
-    assert row["p_value"] == pytest.approx(1 / 251)
-    assert f"effect {effect}, p < 0.004, q = " in in_one_line(shown)
+    assert row["p_value"] == pytest.approx(1 / 301)
+    assert f"effect {effect}, p < 0.0033, q = " in in_one_line(shown)
     assert "Unreliable: votes tell little about the items (p < 0.00" in in_one_line(shown)
     assert "What the consensus least expected:" in shown
     rows = json.loads(output_of("abnormal", stored, "--user", user, "-q", "--format", "json"))

@@ -25,7 +25,7 @@ __all__ = ["Draws"]
 Singles = NDArray[np.float32]
 
 # Users are drawn for in rounds, until this many draws were further out than the user's own votes.
-ENOUGH_BEYOND = 6
+ENOUGH_BEYOND = 10
 MOST_NUMBERS = 2**18  # random numbers at a time, so that they stay near the processor
 SMALL, FEWEST = 64, 8  # rows and directions of users who are filled up to be alike
 SAME = 1e-4  # statistics that differ by less, relative to their size, are taken for equal

@@ -37,8 +37,8 @@ __all__ = ["LEAST_USERS", "Flags", "benjamini_hochberg", "find_flags"]
 # A flag needs many draws, since every look is another chance; fewer where there is less doubt. The
 # last rounds are for the few who need them: with many users, a p-value must be small to be told
 # from chance.
-ROUNDS = (20, 70, 250, 1_000, 3_000, 10_000, 50_000, 400_000)
-LEAST_BEFORE_FLAG, LEAST_IF_CLEAR, CLEARLY, MANY = 1_000, 250, 3.0, 3_000
+ROUNDS = (30, 100, 300, 1_000, 3_000, 10_000, 50_000, 400_000)
+LEAST_BEFORE_FLAG, LEAST_IF_CLEAR, CLEARLY, MANY = 1_000, 300, 3.0, 3_000
 HOPELESS = 0.01  # the chance of as many draws further out, if a user is to be flagged
 
 # The consensus is that of the users of whom it is not more likely that they stand out than not,

@@ -27,7 +27,7 @@ from isplitlbi.model.parameters import Parameters
 from isplitlbi.solvers.posterior import Curvature
 from isplitlbi.typing import Floats, Indices, Places
 
-__all__ = ["Certainty", "OfUser", "Seen", "Standing", "no_surer"]
+__all__ = ["Certainty", "OfUser", "Seen", "Standing", "no_surer", "prior_variances"]
 
 MOST_USERS = 4000  # that the curvature of the consensus is added up from; beyond, a sample
 MOST_PLACES = 2500  # of a consensus whose covariance is found as a whole
@@ -124,8 +124,8 @@ class Seen:
             return np.asarray((ends[0] - ends[1]) / (2.0 * LITTLE))
 
         return cls(
-            parameters, curvature, _variances(fitted), change(LITTLE, 0.0), change(0.0, LITTLE),
-            parameters.units,
+            parameters, curvature, prior_variances(fitted), change(LITTLE, 0.0),
+            change(0.0, LITTLE), parameters.units,
         )  # fmt: skip
 
     def of_user(self, user: int) -> OfUser:
@@ -373,7 +373,7 @@ def _own_variances(seen: Seen, voters: Indices) -> Floats:
     return np.asarray((ORDINARY_WEIGHT * ordinary + square) / (ORDINARY_WEIGHT + known))
 
 
-def _variances(fitted: Fitted) -> Floats:
+def prior_variances(fitted: Fitted) -> Floats:
     """Return the prior variance of users: nu, or more for those who have left the consensus.
 
     Without a path, it is that of a ridge, or nothing where everybody has the consensus.

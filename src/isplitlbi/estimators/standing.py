@@ -22,6 +22,7 @@ from isplitlbi.estimators.certainty import (
     Seen,
     Standing,
     no_surer,
+    prior_variances,
 )
 from isplitlbi.fitting import Fitted
 from isplitlbi.model.parameters import Parameters
@@ -33,7 +34,10 @@ N_ROUNDS, N_ROUNDS_OF_ALL = 12, 3
 SETTLED = 0.003  # a relative change of the variance that is the last one
 FEWEST_TIMES, MOST_TIMES, MOST_CHANGE = 1.8, 8.0, 4.0  # of a correction
 ENOUGH_USERS = 500  # to tell by how much users differ
-LEAST_VARIANCE = 1e-6
+LEAST_VARIANCE, MOST_VARIANCE = 1e-6, 25.0
+MOST_STEP = (
+    1.0  # of any score or deviation, in logits: far from the end, a whole step may go astray
+)
 # Errors are larger by this: by how much users differ is itself an estimate. It was settled on seeds
 # 1000 and up of benchmarks/intervals.py.
 WIDER = 1.05
@@ -43,11 +47,14 @@ def standing_of(votes: Comparisons, fitted: Fitted) -> Standing:
     """Find out where the items stand.
 
     Users are a draw from many: how the scores move when each is left out (jackknife) holds for
-    other users, too. An estimator that takes all users for one has no variance to find, and with
-    very many items all of them together would take too long: there, one step has to do.
+    other users, too. An estimator that takes all users for one has no variance to find, thresholds
+    with a bound may stand at it, and very many items together would take too long: there, one step
+    has to do.
     """
     voters, vector = np.flatnonzero(votes.votes_per_user), fitted.parameters.vector
-    if fitted.dynamics is None or len(voters) < 2 or vector.width > MOST_PLACES:
+    is_bounded = fitted.parameters.terms.ties == "bounded"
+    is_large = vector.width > MOST_PLACES
+    if fitted.dynamics is None or is_bounded or is_large or len(voters) < 2:
         return Certainty.of(votes, fitted).scores()
     rng, nu = np.random.default_rng(SEED), fitted.dynamics.nu
     # Threads would wait for each other longer than these small matrices take.
@@ -66,6 +73,11 @@ def standing_of(votes: Comparisons, fitted: Fitted) -> Standing:
         covariance = last.covariance()
     freedom = float(len(voters) - 1)
     return Standing(estimate, covariance, freedom, fitted.parameters.terms.score_variance)
+
+
+def _held(step: Floats) -> Floats:
+    """Return a step that is not too long."""
+    return np.asarray(step * min(1.0, MOST_STEP / max(float(np.abs(step).max(initial=0.0)), 1e-12)))
 
 
 def _some(users: Indices, most: int, rng: np.random.Generator) -> Indices:
@@ -93,6 +105,11 @@ class _Rounds:
         self.row[self.kept] = np.arange(len(self.kept))
         self.precision = terms.precision(vector)[self.kept]
         self.variance = max(self.variance, LEAST_VARIANCE)
+        # Who has left the consensus differs by as much as was found, and hardly pulls it.
+        self.of_those_who_left = np.zeros(self.votes.n_users)
+        if self.fitted.path is not None and self.fitted.time is not None:
+            left = self.fitted.path.support_at(self.fitted.time)
+            self.of_those_who_left[left] = prior_variances(self.fitted)[left]
 
     @property
     def scores(self) -> Floats:
@@ -116,14 +133,15 @@ class _Rounds:
             else:
                 times = FEWEST_TIMES
             factor = np.clip(np.exp(times * change), 1.0 / MOST_CHANGE, MOST_CHANGE)
-            self.variance, before = max(float(self.variance * factor), LEAST_VARIANCE), change
-            if abs(change) < SETTLED or self.variance == LEAST_VARIANCE:
+            variance = float(np.clip(self.variance * factor, LEAST_VARIANCE, MOST_VARIANCE))
+            is_at_end, self.variance, before = variance == self.variance, variance, change
+            if abs(change) < SETTLED or is_at_end:
                 break
         return self
 
     def _seen(self) -> Seen:
         fitted = replace(self.fitted, parameters=self.parameters)
-        everybody = np.full(self.votes.n_users, self.variance)
+        everybody = np.maximum(self.of_those_who_left, self.variance)
         return replace(Seen.of(self.votes, fitted), variance=everybody)
 
     def _step(self) -> float:
@@ -133,24 +151,25 @@ class _Rounds:
         bent, slope, following = self._nothing(), np.zeros(len(self.kept)), []
         for user in self.voters.tolist():
             found, mine = seen.of_user(user), slice(start[user], start[user + 1])
-            pull = found.units * found.pull[: len(found.units)] + own[mine] / self.variance
+            pull = found.units * found.pull[: len(found.units)] + own[mine] / seen.variance[user]
             there = np.flatnonzero(self.row[found.place] >= 0)
             at = self.row[found.place[there]]
             moved = found.pull + found.follows.T @ pull + self.is_marginal * found.unsure
             bent[np.ix_(at, at)] += found.eliminated[np.ix_(there, there)]
             slope[at] += moved[there]
-            own[mine] -= found.inverse @ pull
-            following.append((mine, found))
+            own[mine] -= _held(found.inverse @ pull)
+            following.append((mine, found, self.of_those_who_left[user] == 0.0))
         step = np.zeros(parameters.vector.width)
         held = self.precision * parameters.consensus[self.kept]
-        step[self.kept] = -self._inverse(bent) @ (slope / self.share + held)
+        step[self.kept] = _held(-self._inverse(bent) @ (slope / self.share + held))
         squares = known = 0.0
-        for mine, found in following:
-            own[mine] += found.follows @ step[found.place]
-            squares += float(np.sum((own[mine] + found.drift) ** 2))
-            known += float(np.sum(1.0 - np.diag(found.inverse) / self.variance))
+        for mine, found, is_inside in following:
+            own[mine] += _held(found.follows @ step[found.place])
+            if is_inside:
+                squares += float(np.sum((own[mine] + found.drift) ** 2))
+                known += float(np.sum(1.0 - np.diag(found.inverse) / self.variance))
         self.parameters = replace(parameters, consensus=parameters.consensus + step, deviation=own)
-        return max(squares, 1e-12) / max(known, 1e-9) / self.variance
+        return max(squares, LEAST_VARIANCE) / max(known, LEAST_VARIANCE) / self.variance
 
     def _nothing(self) -> Floats:
         return np.zeros((len(self.kept), len(self.kept)))

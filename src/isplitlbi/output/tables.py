@@ -110,8 +110,8 @@ def ranking_table(model: ScoreEstimator, user: Any = None) -> pl.DataFrame:
 
     For a user there are also the intervals of the scores beside the mean of all items, whether the
     score differs from the consensus by more than chance, and whether the item was compared; the
-    first three are empty where the votes are elsewhere. Where items have tie habits, there is by which
-    factor each changes the threshold of its pairs.
+    first three are empty where the votes are elsewhere. Where items have tie habits, there is by
+    which factor each changes the threshold of its pairs.
     """
     ranking = model.ranking(user)
     tier = [None] * len(ranking) if ranking.tier is None else ranking.tier.tolist()

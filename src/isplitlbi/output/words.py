@@ -165,7 +165,7 @@ def effect_in_words(effect: float | None, low: float | None, high: float | None)
 def is_bound(p: float) -> bool:
     """Say whether a p-value is as small as its draws let it be.
 
-    >>> is_bound(1 / 251), is_bound(0.004)
+    >>> is_bound(1 / 301), is_bound(0.0033)
     (True, False)
     """
     from isplitlbi.abnormal.tests import ROUNDS
@@ -176,8 +176,8 @@ def is_bound(p: float) -> bool:
 def p_in_words(p: float) -> str:
     """Return a p-value, or the number that it is below.
 
-    >>> p_in_words(1 / 251), p_in_words(0.0123)
-    ('p < 0.004', 'p = 0.012')
+    >>> p_in_words(1 / 301), p_in_words(0.0123)
+    ('p < 0.0033', 'p = 0.012')
     """
     return f"p < {p / (1.0 - p):.2g}" if is_bound(p) else f"p = {p:.2g}"
 
