@@ -1,4 +1,4 @@
-"""Short HTML for notebooks; every text in it is escaped."""
+"""Texts as they can be shown: short HTML for notebooks, all of it escaped, and ids on one line."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Any
 
-__all__ = ["as_html"]
+__all__ = ["as_html", "printable"]
 
 LONGEST = 60  # characters of a text that is shown
 
@@ -31,4 +31,13 @@ def _row(tag: str, cells: Iterable[Any]) -> str:
 def _shown(value: Any, longest: int | None) -> str:
     text = str(value)
     text = text if longest is None or len(text) <= longest else f"{text[: longest - 3]}..."
-    return escape(text if text.isprintable() else ascii(text)[1:-1])
+    return escape(printable(text))
+
+
+def printable(text: str) -> str:
+    """Return an id as it is, or with what would break a line or a terminal spelled out.
+
+    >>> printable("tea"), printable(chr(7))[1:]
+    ('tea', 'x07')
+    """
+    return text if text.isprintable() else ascii(text)[1:-1]

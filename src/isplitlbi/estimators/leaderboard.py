@@ -18,6 +18,7 @@ import numpy as np
 from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.data.layout import Shown
 from isplitlbi.estimators.certainty import Standing
+from isplitlbi.markup import printable
 from isplitlbi.model.differences import (
     LEVEL,
     information,
@@ -387,11 +388,6 @@ def _chances(votes: Comparisons, link: Link, consensus: Consensus) -> Floats:
 
 
 # --- texts ---------------------------------------------------------------------------------
-
-
-def printable(text: str) -> str:
-    """Return an id as it is, or with what would break a line spelled out."""
-    return text if text.isprintable() else ascii(text)[1:-1]
 
 
 def aligned(cells: Sequence[Sequence[str]]) -> list[str]:

@@ -16,6 +16,7 @@ from isplitlbi.abnormal import KINDS
 from isplitlbi.data.layout import SHARPNESS, TASTE, THRESHOLD, tally
 from isplitlbi.errors import InvalidSetting, InvalidVotes, MissingLibrary
 from isplitlbi.estimators import ScoreEstimator
+from isplitlbi.markup import printable
 from isplitlbi.output.words import factor, name_of_term
 from isplitlbi.selection import Scoring
 from isplitlbi.typing import Floats, Mask
@@ -384,6 +385,6 @@ def _legend_of_kinds(axes: Axes, kinds: list[str]) -> None:
 def _short(label: Any, most: int = 28) -> str:
     """Return an id short enough for a figure; nothing in it is taken for a formula."""
     text = str(label)
-    text = text if text.isprintable() else ascii(text)[1:-1]
+    text = printable(text)
     text = text if len(text) <= most else f"{text[: most - 1]}…"
     return text.replace("$", r"\$")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from isplitlbi.markup import printable
 from isplitlbi.output.terminal import (
     print_table,
     print_whole,
-    printable,
     text_table,
     width_of,
 )

@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
+from isplitlbi.markup import printable
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
@@ -43,7 +45,6 @@ __all__ = [
     "print_table",
     "print_user",
     "print_whole",
-    "printable",
     "progress_bar",
     "remark",
     "standard_output",
@@ -148,11 +149,6 @@ def _shown(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.3f}"
     return printable(str(value))
-
-
-def printable(text: str) -> str:
-    """Return an id as it is, or with what would break a line or a terminal spelled out."""
-    return text if text.isprintable() else ascii(text)[1:-1]
 
 
 def print_json(value: Any) -> None:
