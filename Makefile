@@ -26,7 +26,7 @@ demo: $(VENV)/.ready-report  ## simulate a study, fit it, print what was found, 
 	$(BIN)/isplitlbi demo --report demo-report.html --force
 
 test: $(VENV)/.ready-test browser  ## all tests with coverage, then the backend tests without compilation
-	$(BIN)/python -m pytest -n auto --maxprocesses $(MAX_PROCESSES) --dist loadfile \
+	$(BIN)/python -m pytest -n auto --maxprocesses $(MAX_PROCESSES) --dist loadfile --no-loadscope-reorder \
 		--cov --cov-report=term
 	ISPLITLBI_BACKEND=numpy $(BIN)/python -m pytest -m backend -q \
 		-n auto --maxprocesses $(MAX_PROCESSES)

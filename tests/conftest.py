@@ -23,3 +23,22 @@ def shared_data() -> Path:
     if not folder.is_dir():
         pytest.skip(f"no real votes in {folder}; set ISPLITLBI_DATA to their folder")
     return folder
+
+
+# Files whose tests take longest come first: otherwise one process would be left alone with them.
+LONGEST = (
+    "runtime/test_dask.py",
+    "output/test_report_in_browser.py",
+    "solvers/test_schemes.py",
+    "kernels/test_loops_of_terms.py",
+    "abnormal/test_tests.py",
+    "runtime/test_machines.py",
+    "cli/test_bad_input.py",
+    "cli/test_votes.py",
+    "test_experiments.py",
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    places = {f"tests/{name}": place for place, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: places.get(item.nodeid.split("::")[0], len(LONGEST)))
