@@ -256,6 +256,17 @@ def test_users_who_turn_everything_round_are_found_though_they_are_nearly_half()
     assert_array_equal(np.argsort(found.consensus.scores), np.argsort(SCORES))
 
 
+def test_a_first_consensus_that_everybody_votes_against_leaves_nobody_out():
+    rng = np.random.default_rng(11)
+    votes = gather({f"user-{number:02d}": vote(rng, 60) for number in range(30)})
+    right = consensus_in(votes)
+    values = right.values.copy()
+    values[right.vector.scores] *= -1.0
+    found = find_flags(inputs(votes, replace(right, values=values)))
+    assert_array_equal(np.argsort(found.consensus.scores), np.argsort(right.scores))
+    assert np.sum(found.q_value <= 0.05) + np.sum(found.q_unreliable <= 0.05) <= 2
+
+
 @pytest.mark.parametrize("slope", [3.0, 100.0])
 def test_users_who_are_far_surer_than_others_are_found(slope):
     rng = np.random.default_rng(9)
