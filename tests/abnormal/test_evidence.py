@@ -222,8 +222,9 @@ def test_the_way_in_which_users_vote_has_the_largest_evidence(votes):
 
 def test_promotions_find_the_item(votes):
     inputs, yardstick = known(votes, A_LITTLE)
-    evidence, item, raised = explain_by_one_item(inputs, yardstick, asked(votes))
-    usual = explained(inputs, yardstick, ORDINARY, asked(votes)).evidence
+    ordinary = explained(inputs, yardstick, ORDINARY, asked(votes))
+    evidence, item, raised = explain_by_one_item(inputs, yardstick, asked(votes), ordinary)
+    usual = ordinary.evidence
     place = {user: number for number, user in enumerate(votes.users)}
     for user, which, sign in (("raises", 1, 1), ("sinks", 6, -1)):
         assert item[place[user]] == which
@@ -235,7 +236,8 @@ def test_promotions_find_the_item(votes):
 
 def test_of_a_promotion_only_one_item_among_all_is_meant(votes):
     inputs, yardstick = known(votes)
-    evidence, _, raised = explain_by_one_item(inputs, yardstick, asked(votes))
+    ordinary = explained(inputs, yardstick, ORDINARY, asked(votes))
+    evidence, _, raised = explain_by_one_item(inputs, yardstick, asked(votes), ordinary)
     user = votes.users.tolist().index("raises")
     mine, expected = inputs.answers.of_user(user), yardstick.expected
     by_item = 1.0 * (inputs.answers.left[mine] == 1) - (inputs.answers.right[mine] == 1)

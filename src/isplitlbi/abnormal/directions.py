@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import NamedTuple, Self
+from typing import NamedTuple, Protocol, Self, TypeVar
 
 import numpy as np
 
@@ -57,22 +57,29 @@ class Said(NamedTuple):
         return cls(-loss, -by_margin, -by_level, *bends)
 
 
+class Work(Protocol):
+    """Something that there is work on: a block, or what is known of one."""
+
+    @property
+    def work(self) -> int:
+        """About how much: cubes of numbers of directions."""
+
+
+Some = TypeVar("Some", bound=Work)
+
+
 def for_each(
-    blocks: Iterable[Block],
-    work: Callable[[Block], None],
-    n_threads: int,
-    *,
-    is_much: bool = False,
+    parts: Iterable[Some], call: Callable[[Some], None], n_threads: int, *, is_much: bool = False
 ) -> None:
-    """Call for each block, on several threads where that is worth it."""
-    some = list(blocks)
+    """Call for each part, on several threads where that is worth it."""
+    some = list(parts)
     left = iter(some[::-1])  # each thread takes the next one; the largest are last
 
     def take() -> None:
-        for block in left:
-            work(block)
+        for part in left:
+            call(part)
 
-    is_much = is_much or sum(each.size * each.width for each in some) >= MUCH_WORK
+    is_much = is_much or sum(part.work for part in some) >= MUCH_WORK
     if n_threads == 1 or not is_much:
         take()
         return
@@ -205,6 +212,11 @@ class Block(NamedTuple):
     def size(self) -> int:
         """The number of numbers in a matrix of every user."""
         return len(self.users) * self.width**2
+
+    @property
+    def work(self) -> int:
+        """About how much there is to do with such matrices."""
+        return self.size * self.width
 
     def alone(self) -> Block:
         """Return the same for numbers of these users' questions alone, in their order."""

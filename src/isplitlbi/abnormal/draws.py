@@ -128,11 +128,12 @@ class Revote(NamedTuple):
         return draw_together([self], (0, 1), n_draws, [rng])[:, 0]
 
     def counts(
-        self, question: int, lower: Singles, upper: Singles, rng: np.random.Generator
+        self, question: int, margin: Singles, within: Singles | float, rng: np.random.Generator
     ) -> Singles:
         """Draw how many votes on a question are any, no win of left, and a win of right."""
-        to_left = np.exp(self.link.log_cdf(lower.astype(np.float64)))
-        to_right = np.exp(self.link.log_cdf(-upper.astype(np.float64)))
+        margin = margin.astype(np.float64)
+        to_left = np.exp(self.link.log_cdf(margin - within))
+        to_right = np.exp(self.link.log_cdf(-margin - within))
         chance = np.stack([to_left, np.maximum(1.0 - to_left - to_right, 0.0), to_right], 1)
         drawn = rng.multinomial(self.n_votes[question], chance / chance.sum(1)[:, None])
         return np.cumsum(drawn[:, ::-1], axis=1)[:, ::-1].T.astype(np.float32)
@@ -151,7 +152,8 @@ class Revote(NamedTuple):
         if isinstance(self.link, Logistic):  # the difference of two such numbers is logistic
             noises = rng.random(shape, dtype=np.float32)
             noises = np.log(SMALLEST - np.log(ONE - noises))
-            np.subtract(noises[of_left], noises[of_right], out=noise)
+            noises.take(of_left, axis=0, out=noise, mode="clip")
+            noise -= noises.take(of_right, axis=0, mode="clip")
             return
         noises = rng.standard_normal(shape, dtype=np.float32)
         noise[:] = self.link.quantile(ndtr((noises[of_right] - noises[of_left]) * 0.5**0.5))
@@ -211,27 +213,32 @@ def _statistics(
     """Return statistics of the votes of users who are moved so, with this noise."""
     first = revotes[0]
     moves = [each.moves[yardstick] for each in revotes]
-    margin = np.stack([by for by, _ in moves]) @ moved
-    margin += np.stack([each.margin for each in revotes])[:, :, None]
-    lower = upper = margin
+    margin = _together([by for by, _ in moves]) @ moved
+    margin += _together([each.margin for each in revotes])[:, :, None]
+    by_level = np.exp(_together([by for _, by in moves])[:, None] @ moved)
+    threshold = np.exp(_together([each.level for each in revotes]))[:, :, None]
+    # Of what votes add, only what these tests are about.
+    there = slice(0 if 0 in tests else -4, None if 1 in tests else -4)
+    adds = _together([each.adds[:, :, there] for each in revotes])
+    rows = slice(None) if first.is_simple else first.votes
+    beyond = noise - margin[:, rows]  # by how much noise turns a vote to the right
     if first.has_ties:
-        by_level = np.stack([by for _, by in moves])[:, None] @ moved
-        within = np.exp(np.stack([each.level for each in revotes])[:, :, None] + by_level)
-        lower, upper = margin - within, margin + within
-    adds = np.stack([each.adds for each in revotes])
-    if first.is_simple:
-        added = _added(adds, noise, lower, upper)
+        beyond /= by_level
+        added = _added(adds[:, rows], beyond, threshold[:, rows])
     else:
-        votes = first.votes
-        added = _added(adds[:, votes], noise, lower[:, votes], upper[:, votes])
-        for question in first.many.tolist():
-            counts = first.counts(question, lower[0, question], upper[0, question], rngs[0])
-            added[0] += first.adds[question].T @ counts
+        added = _added(adds[:, rows], beyond, None)
+    for question in first.many.tolist():
+        within = threshold[0, question] * by_level[0, 0] if first.has_ties else 0.0
+        counts = first.counts(question, margin[0, question], within, rngs[0])
+        added[0] += adds[0, question].T @ counts
     found = []
     if 0 in tests:
-        traits: Any = np.swapaxes(added[:, : first.n_traits], 1, 2)
-        slopes = added[:, first.n_traits : -4]
-        slope = Reading(*(np.stack(each) for each in zip(*(r.slope for r in revotes), strict=True)))
+        numbers = added[:, :-4] if 1 in tests else added
+        traits: Any = np.swapaxes(numbers[:, : first.n_traits], 1, 2)
+        slopes = numbers[:, first.n_traits :]
+        slope = Reading(
+            *(_together(each) for each in zip(*(r.slope for r in revotes), strict=True))
+        )
         traits[:, :, SLOPE] = slope.read(traits[:, :, SLOPE])
         taste = np.einsum("nij,nij->nj", slopes, slopes)
         moments = np.array([each.moments for each in revotes]).T
@@ -241,6 +248,11 @@ def _statistics(
         answers = of_answers(given, has_ties=first.has_ties, has_sides=first.has_sides)
         found.append(answers.reshape(len(revotes), -1) - added[:, -4])
     return np.stack(found)
+
+
+def _together(arrays: Sequence[Any]) -> Any:
+    """Stack arrays of several users; that of one is not copied."""
+    return arrays[0][None] if len(arrays) == 1 else np.stack(arrays)
 
 
 def _make_normal(shares: Singles) -> None:
@@ -255,16 +267,16 @@ def _make_normal(shares: Singles) -> None:
     np.multiply(radius, np.sin(angle), out=second)
 
 
-def _added(adds: Singles, noise: Singles, lower: Singles, upper: Singles) -> Singles:
-    """Add up what votes add that this noise leads to: (n_users, n_added, n_draws)."""
+def _added(adds: Singles, beyond: Singles, threshold: Singles | None) -> Singles:
+    """Add up what votes add that are turned to the right so far: (n_users, n_added, n_draws)."""
     left, tie, right = (np.swapaxes(adds[:, :, each], 1, 2) for each in range(3))
-    if upper is lower:  # there are no ties
-        beyond = (tie + right) @ (noise > lower)
+    if threshold is None:  # there are no ties
+        added = (tie + right) @ (beyond > 0.0)
     else:
-        beyond = tie @ (noise > lower)
-        beyond += right @ (noise > upper)
-    beyond += left.sum(axis=2)[:, :, None]
-    return np.asarray(beyond)
+        added = tie @ (beyond > -threshold)
+        added += right @ (beyond > threshold)
+    added += left.sum(axis=2)[:, :, None]
+    return np.asarray(added)
 
 
 def _adds(

@@ -24,6 +24,7 @@ __all__ = ["Found", "Way", "explain_by", "explain_by_one_item"]
 
 N_STEPS = 12
 ENOUGH = 0.05  # gain in nats below which a step is the last one
+MOST_OF_MARGIN, MOST_OF_LEVEL = 6.0, 2.0  # that a step changes any question by
 LEAST_SCALE = 0.25  # variance of consensus scores that tastes are relative to
 PROMOTION = 9.0  # variance of the score of an item that somebody promotes
 
@@ -60,27 +61,42 @@ class Found(NamedTuple):
         slope, side, level, likelihood = np.zeros((4, n_users))
         return cls(np.full(n_users, -np.inf), slope, side, level, likelihood, np.zeros(n_slots))
 
+    def near(self, block: Block, way: Way, has_sides: bool) -> Floats:
+        """Return where the users of a block are most likely, as far as it was noted: a start."""
+        mode = np.where(block.slot >= 0, self.items[block.slot], 0.0)
+        mode[:, SLOPE] = self.slope[block.users] - way.slope
+        mode[:, block.threshold] = self.level[block.users] - way.level
+        if has_sides:
+            mode[:, SIDE] = self.side[block.users]
+        return mode
+
 
 def explain_by(
-    inputs: Inputs, yardstick: Yardstick, ways: Sequence[Way], asked: Mask
-) -> dict[Way, Found]:
-    """Return how likely votes are in every way, and the numbers that explain them best."""
+    inputs: Inputs, yardstick: Yardstick, ways: Sequence[Way], asked: Mask,
+    ordinary: Found | None = None,
+) -> dict[Way, Found]:  # fmt: skip
+    """Return how likely votes are in every way, and the numbers that explain them best.
+
+    What was found of them as ordinary users is a start, where it is known.
+    """
     n_users, n_slots = inputs.answers.n_users, len(yardstick.directions.item)
+    has_sides = inputs.answers.has_sides
     found = {way: Found.nobody(n_users, n_slots) for way in ways}
 
     def look(block: Block) -> None:
         # Small matrices of several ways at once take hardly longer than those of one.
         n_together = max(1, NUMBERS_AT_ONCE // block.size)
-        ordinary = yardstick.ordinary(block)
+        usual = yardstick.ordinary(block)
         for begun in range(0, len(ways), n_together):
             some = ways[begun : begun + n_together]
-            prior = np.concatenate(
-                [_prior(inputs, yardstick, block, way, ordinary) for way in some]
-            )
-            climbed = _climb(inputs, yardstick, block, some, prior)
+            prior = np.concatenate([_prior(inputs, yardstick, block, way, usual) for way in some])
+            start = None
+            if ordinary is not None:
+                start = np.concatenate([ordinary.near(block, way, has_sides) for way in some])
+            climbed = _climb(inputs, yardstick, block, some, prior, start)
             for number, way in enumerate(some):
                 mine = slice(number * len(block.users), (number + 1) * len(block.users))
-                _note(found[way], block, way, climbed.of(mine), inputs.answers.has_sides)
+                _note(found[way], block, way, climbed.of(mine), has_sides)
 
     for_each(yardstick.blocks(asked), look, inputs.runtime.n_threads)
     return found
@@ -168,20 +184,32 @@ class _Climbers(NamedTuple):
         return _Point(at, cost, likelihood, pull, self.block.bend(said.mm, said.mt, said.tt))
 
     def step(self, point: _Point) -> tuple[Floats, Floats]:
-        """Return where a Newton step leads, and what the prior makes of it."""
+        """Return where a Newton step leads, and what the prior makes of it.
+
+        Far from where votes are likely they bend next to nothing, and a whole step leads beyond.
+        """
         whole = point.pull + times(point.bend, point.at)
         both = _together(self.prior, self.unit, point.bend)
         moved = np.linalg.solve(both, (self.unit * whole)[:, :, None])[:, :, 0]
         goal = np.asarray(self.unit * moved, dtype=np.float64)
-        return goal, 0.5 * np.sum(goal * (whole - times(point.bend, goal)), axis=1)
+        cost = 0.5 * np.sum(goal * (whole - times(point.bend, goal)), axis=1)
+        by_margin, by_level = self.block.push(goal - point.at)
+        furthest = np.maximum(np.abs(by_margin) / MOST_OF_MARGIN, np.abs(by_level) / MOST_OF_LEVEL)
+        first = np.searchsorted(self.block.row, np.arange(len(goal)))
+        part = 1.0 / np.maximum(np.maximum.reduceat(furthest, first), 1.0)
+        # Costs are convex: this is the most that part of the way comes to.
+        cost = point.cost + part * (cost - point.cost)
+        return point.at + part[:, None] * (goal - point.at), cost
 
 
 def _climb(
-    inputs: Inputs, yardstick: Yardstick, block: Block, ways: Sequence[Way], prior: Floats
-) -> _Climbed:
+    inputs: Inputs, yardstick: Yardstick, block: Block, ways: Sequence[Way], prior: Floats,
+    start: Floats | None = None,
+) -> _Climbed:  # fmt: skip
     """Find the likeliest deviations of some users, by Newton steps that do not lead down.
 
-    All users of a block are looked at in the first way, then all in the second, and so on.
+    All users of a block are looked at in the first way, then all in the second, and so on. They
+    start from where they are said to be, or else from the middle of what the prior allows.
     """
     answers, expected, question = inputs.answers, yardstick.expected, block.question
     apart, n_ways = expected.apart[question], len(ways)
@@ -196,7 +224,10 @@ def _climb(
         np.zeros((n_users, width)), np.zeros((n_users, width, width)),
     )  # fmt: skip
     going, has_ties = np.arange(n_users), expected.has_ties
-    point = climbers.look(inputs.link, has_ties, np.zeros((n_users, width)), np.zeros(n_users))
+    at = np.zeros((n_users, width)) if start is None else np.where(unit > 0.0, start, 0.0)
+    scaled = at / np.where(unit > 0.0, unit, 1.0)
+    cost = 0.5 * np.sum(scaled * times(known, scaled), axis=1)
+    point = climbers.look(inputs.link, has_ties, at, cost)
     goal, cost = climbers.step(point)
     for number in range(N_STEPS):
         there = climbers.look(inputs.link, has_ties, goal, cost)
@@ -232,10 +263,11 @@ def _together(prior: Floats, unit: Floats, bend: Floats) -> Floats:
 
 
 def explain_by_one_item(
-    inputs: Inputs, yardstick: Yardstick, asked: Mask
+    inputs: Inputs, yardstick: Yardstick, asked: Mask, ordinary: Found
 ) -> tuple[Floats, Places, Floats]:
     """Return how likely votes are if one item is put far from where an ordinary user has it.
 
+    What was found of them as ordinary users, `Way` without anything else, is where it starts.
     Returns the evidence of every user, the item that explains most, and by how much it is raised.
     """
     n_users = inputs.answers.n_users
@@ -244,7 +276,8 @@ def explain_by_one_item(
 
     def look(block: Block) -> None:
         prior = yardstick.ordinary(block)
-        climbed = _climb(inputs, yardstick, block, [Way()], prior)
+        start = ordinary.near(block, Way(), inputs.answers.has_sides)
+        climbed = _climb(inputs, yardstick, block, [Way()], prior, start)
         rest = Rest.of(prior, climbed.bend)
         left = times(rest.rows, climbed.pull + times(climbed.bend, climbed.mode))
         known = rest.variances
@@ -254,7 +287,7 @@ def explain_by_one_item(
         best = np.where(is_item, gain, -np.inf).argmax(axis=1)
         rows = np.arange(len(best))
         prior[rows, best, best] += PROMOTION
-        climbed = _climb(inputs, yardstick, block, [Way()], prior)
+        climbed = _climb(inputs, yardstick, block, [Way()], prior, climbed.mode)
         evidence[block.users] = climbed.evidence - np.log(is_item.sum(axis=1))
         which[block.users] = block.item[rows, best]
         raised[block.users] = climbed.mode[rows, best]

@@ -158,11 +158,12 @@ class _Evidences(NamedTuple):
         varied = varied & (is_different | (best > harmless))
         known = [way for way in EXPLANATIONS if isinstance(way, Way) and way not in found]
         known = [way for way in known if (has_ties or way != OTHER_THRESHOLD)]
-        found |= explain_by(
-            inputs, yardstick, [way for way in known if has_sides or way != LEANING], varied
-        )
+        known = [way for way in known if has_sides or way != LEANING]
+        found |= explain_by(inputs, yardstick, known, varied, found[ORDINARY])
         values |= {way: each.evidence for way, each in found.items()}
-        values[Beyond.ONE_ITEM], item, raised = explain_by_one_item(inputs, yardstick, varied)
+        values[Beyond.ONE_ITEM], item, raised = explain_by_one_item(
+            inputs, yardstick, varied, found[ORDINARY]
+        )
         return cls(values, found, ties, item, raised)
 
     @property

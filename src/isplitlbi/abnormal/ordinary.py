@@ -9,6 +9,7 @@ in a mixture, so that those who stand out do not make what they do ordinary.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import partial, reduce
 from typing import NamedTuple
 
 import numpy as np
@@ -353,6 +354,11 @@ class _Sums(NamedTuple):
     outside: float  # number of users who are not ordinary
     total: float
 
+    @classmethod
+    def nothing(cls, n: int) -> _Sums:
+        """Start with nobody."""
+        return cls(np.zeros(n), np.zeros(n), np.zeros(n), 0.0, 0.0)
+
     def plus(self, other: _Sums) -> _Sums:
         """Add those of other users."""
         return _Sums(
@@ -382,10 +388,12 @@ def _estimated(inputs: Inputs, start: Yardstick, n_rounds: int) -> tuple[Floats,
             likelihood: Floats | None = answers.sum_by_user(said.log_likelihood)
         else:
             likelihood = None
-        nothing = np.zeros_like(means)
-        sums = _Sums(nothing, nothing, nothing, 0.0, 0.0)
-        for look in looks:
-            sums = sums.plus(look.again(yardstick, said, means, likelihood, share))
+        again = partial(
+            _Look.again, yardstick=yardstick, said=said, means=means, likelihood=likelihood,
+            share=share,
+        )  # fmt: skip
+        for_each(looks, again, inputs.runtime.n_threads)
+        sums = reduce(_Sums.plus, (look.sums for look in looks), _Sums.nothing(len(means)))
         found = _Sums(*inputs.runtime.total(*sums))
         change = np.log(
             np.maximum(found.squares, LEAST_KNOWN) / np.maximum(found.known, LEAST_KNOWN)
@@ -414,11 +422,17 @@ class _Look:
         self.block, self.error, self.careless, self.noisier = block, error, careless, noisier
         self.mode = np.zeros((len(block.users), block.width))
         self.odds = np.zeros(len(block.users))  # that a user is not an ordinary one
+        self.sums = _Sums.nothing(0)  # of the last look
+
+    @property
+    def work(self) -> int:
+        """About how much there is to do."""
+        return self.block.work
 
     def again(
         self, yardstick: Yardstick, said: Said, means: Floats, likelihood: Floats | None,
         share: float,
-    ) -> _Sums:  # fmt: skip
+    ) -> None:  # fmt: skip
         """Look once more; given log-likelihoods, find out who stands out as well."""
         block = self.block
         component = np.minimum(np.arange(block.width), block.n_traits)
@@ -449,7 +463,7 @@ class _Look:
             for each in (left**2, explained, left)
         )
         outside = float(np.sum(1.0 - is_ordinary))
-        return _Sums(squares, known, slopes, outside, float(len(is_ordinary)))
+        self.sums = _Sums(squares, known, slopes, outside, float(len(is_ordinary)))
 
 
 def _sample(inputs: Inputs, directions: Directions) -> Places:

@@ -135,7 +135,7 @@ def _settled(draws: Draws, q_value: Floats, total: int, is_informed: Mask, fdr: 
     (n_voted,) = runtime.total(float(answers.voted.sum()))
     cut = (fdr * np.maximum(may_be, 1.0) / max(n_voted, 1.0))[:, None]
     is_hopeless = (cut * (ROUNDS[-1] + 1) < 1.0) | (
-        pdtrc(draws.beyond - 1.0, np.minimum(cut, 1.0) * total) < HOPELESS
+        pdtrc(draws.beyond - 1.0, np.minimum(cut, 1.0) * draws.drawn) < HOPELESS
     )
     is_settled = draws.are_enough | (is_hopeless & (total >= LEAST_IF_CLEAR))
     if total >= LEAST_IF_CLEAR:
