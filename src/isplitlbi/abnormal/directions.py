@@ -278,20 +278,20 @@ class Block(NamedTuple):
         width, last = self.width, self.threshold
         first = self.row * width
         mm, mt, tt = mm[self.question], mt[self.question], tt[self.question]
-        where, values = [(first + last) * width + last], [tt]
+        # Halves of the diagonals and one side of them; then the same on the other side.
+        where, values = [(first + last) * width + last], [0.5 * tt]
         for place, (column, amount) in enumerate(zip(self.columns, self.amounts, strict=True)):
-            weighted, mixed = amount * mm, amount * mt
-            where += [(first + column) * width + column, (first + column) * width + last]
-            where.append((first + last) * width + column)
-            values += [amount * weighted, mixed, mixed]
+            weighted, row = amount * mm, (first + column) * width
+            where += [row + column, row + last]
+            values += [0.5 * amount * weighted, amount * mt]
             others = zip(self.columns[place + 1 :], self.amounts[place + 1 :], strict=True)
             for other, more in others:
-                both = more * weighted
-                where += [(first + column) * width + other, (first + other) * width + column]
-                values += [both, both]
+                where.append(row + other)
+                values.append(more * weighted)
         size = len(self.users) * width * width
-        bent = np.bincount(np.concatenate(where), np.concatenate(values), size)
-        return np.asarray(bent.reshape(-1, width, width))
+        half = np.bincount(np.concatenate(where), np.concatenate(values), size)
+        half = half.reshape(-1, width, width)
+        return np.asarray(half + np.swapaxes(half, 1, 2))
 
     def spread(self, said: Said, answers: Answers) -> Floats | None:
         """Return the variance of slopes, where it is not how votes bend.
