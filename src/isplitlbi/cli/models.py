@@ -41,8 +41,9 @@ from isplitlbi.output.terminal import (
 if TYPE_CHECKING:
     import polars as pl
 
-    from isplitlbi.abnormal import Abnormality, Effect
+    from isplitlbi.abnormal import Abnormality
     from isplitlbi.estimators.base import ScoreEstimator
+    from isplitlbi.estimators.effect import Effect
 
 __all__ = ["save_report"]
 

@@ -18,37 +18,35 @@ from isplitlbi.abnormal import (
     DIFFERENT,
     KINDS,
     LISTS,
-    N_BOOTSTRAP,
     UNRELIABLE,
     Abnormality,
-    Effect,
     TellingVote,
     check_fdr,
-    find_effect,
     find_telling_votes,
 )
 from isplitlbi.abnormal.job import FindAbnormal, find_abnormal_on
 from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.data.labels import NUMBERS, OutcomeLabels
-from isplitlbi.errors import InvalidSetting
+from isplitlbi.errors import InvalidSetting, InvalidVotes
 from isplitlbi.estimators.cards import effect_of_features
+from isplitlbi.estimators.effect import Effect
 from isplitlbi.estimators.inputs import (
     check_choice,
     threads_of,
 )
-from isplitlbi.estimators.measured import MeasuredEstimator
+from isplitlbi.estimators.leaderboard import Leaderboard
+from isplitlbi.estimators.measured import MeasuredEstimator, leaderboard_of
 from isplitlbi.estimators.notebook import shown_in_notebook
+from isplitlbi.estimators.standing import standing_of
 from isplitlbi.fitting import Fitted
 from isplitlbi.model import ranking as rankings
-from isplitlbi.model.parameters import Consensus
 from isplitlbi.model.ranking import Ranking, Relation
 from isplitlbi.model.terms import Side
 from isplitlbi.path import RegularizationPath
 from isplitlbi.runtime.base import Workforce
 from isplitlbi.runtime.choice import runtime_for
 from isplitlbi.selection import Rule, Selection
-from isplitlbi.solvers import bootstrap_consensus
-from isplitlbi.typing import Floats
+from isplitlbi.typing import Floats, Mask
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -171,8 +169,8 @@ class ScoreEstimator(MeasuredEstimator):
         if fitted.costs is not None:
             self.costs_ = fitted.costs
         self._tested: dict[float, Abnormality] = {}
-        self._drawn: Floats | None = None
         self._certainty = self._standing = self._board = None
+        self._boards_without: dict[bytes, Leaderboard] = {}
         if abnormality is not None:
             self._remember(abnormality)
         return self
@@ -244,15 +242,6 @@ class ScoreEstimator(MeasuredEstimator):
         (item,) = self._known_items([same_as if better_than is None else better_than])
         found = choose(self.scores(user), self.threshold(user), item, self.habits_)
         return list(self.items_[found].tolist())
-
-    def _drawn_anew(self) -> Floats:
-        """Return the scores of the consensus of many other draws of users; found on first use."""
-        if self._drawn is None:
-            seed = self.random_state or 0
-            self._drawn = bootstrap_consensus(
-                self.votes(), self.link_, N_BOOTSTRAP, seed, self.delta
-            )
-        return self._drawn
 
     # --- users ------------------------------------------------------------------------------
 
@@ -329,10 +318,9 @@ class ScoreEstimator(MeasuredEstimator):
         fdr: float | None = None,
         lists: Sequence[str] | None = None,
     ) -> Effect:
-        """Compare the consensus with that of the others, if users were left out.
+        """Compare the leaderboard with that of the others, if users were left out.
 
-        Both are found in the same way: the consensus with everybody is the model's own, the other
-        one has the settings that were chosen for it.
+        Both are found in the same way: see `leaderboard` and `leaderboard_without`.
 
         Parameters
         ----------
@@ -355,12 +343,41 @@ class ScoreEstimator(MeasuredEstimator):
             name in lists and (kinds is None or kind in kinds)
             for name, kind in zip(found.list, found.kind, strict=True)
         ])  # fmt: skip
-        return find_effect(
-            self.votes(), left_out, self.parameters_.common, self._consensus_of,
-            self._drawn_anew(),
-        )  # fmt: skip
+        others = self._leaderboard_without(left_out)
+        return Effect(self.users_[left_out].tolist(), self.leaderboard(), others)
 
-    def _consensus_of(self, votes: Comparisons) -> Consensus:
-        """Return the consensus of other votes, by the same estimator with the same choices."""
+    def leaderboard_without(self, users: Any) -> Leaderboard:
+        """Return the leaderboard of the votes of all but some users, fitted again without them.
+
+        Nothing is chosen anew: the settings are those that were chosen for this model, and so is
+        the time on the path. It is fitted once for the same users.
+
+        Parameters
+        ----------
+        users
+            Ids, or one id. An unknown one is an error that names the nearest.
+        """
+        check_is_fitted(self, "fitted_")
+        one = isinstance(users, str | int | np.integer)
+        left_out = np.zeros(len(self.users_), dtype=np.bool_)
+        left_out[self._user_vocabulary.require([users] if one else list(users))] = True
+        return self._leaderboard_without(left_out)
+
+    def _leaderboard_without(self, left_out: Mask) -> Leaderboard:
+        votes = self.votes()
+        kept = ~left_out[votes.user]
+        if kept.all():
+            return self.leaderboard()
+        if not kept.any():
+            raise InvalidVotes("nobody would be left to make a consensus; leave out fewer users.")
+        who = left_out.tobytes()
+        if who not in self._boards_without:
+            others = votes.subset(kept)
+            fitted = self._fit_again(others)
+            self._boards_without[who] = leaderboard_of(others, fitted, standing_of(others, fitted))
+        return self._boards_without[who]
+
+    def _fit_again(self, votes: Comparisons) -> Fitted:
+        """Fit other votes by the same estimator with the same choices."""
         again: ScoreEstimator = clone(self).set_params(**self.fitted_.chosen).fit(votes)
-        return again.parameters_.common
+        return again.fitted_

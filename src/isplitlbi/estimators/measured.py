@@ -36,7 +36,7 @@ from isplitlbi.fitting import Fitted
 from isplitlbi.model.terms import Feature
 from isplitlbi.typing import Floats
 
-__all__ = ["MeasuredEstimator"]
+__all__ = ["MeasuredEstimator", "leaderboard_of"]
 
 
 class MeasuredEstimator(ScorePredictor):
@@ -91,10 +91,7 @@ class MeasuredEstimator(ScorePredictor):
         """
         check_is_fitted(self, "fitted_")
         if self._board is None:
-            standing, counts = self._where_items_stand(), Counts.of(self.votes())
-            # Threads would wait for each other longer than these small matrices take.
-            with threadpool_limits(1, user_api="blas"):
-                self._board = Leaderboard.of(self.items_, self.parameters_.common, standing, counts)
+            self._board = leaderboard_of(self.votes(), self.fitted_, self._where_items_stand())
         return self._board
 
     def head_to_head(self) -> HeadToHead:
@@ -167,3 +164,11 @@ class MeasuredEstimator(ScorePredictor):
         if user is None:
             raise InvalidSetting("name a user: the consensus has no votes of its own.")
         return self.user_index(user)
+
+
+def leaderboard_of(votes: Comparisons, fitted: Fitted, standing: Standing) -> Leaderboard:
+    """Return the consensus of a fit of these votes, item by item."""
+    # Threads would wait for each other longer than these small matrices take.
+    with threadpool_limits(1, user_api="blas"):
+        common = fitted.parameters.common
+        return Leaderboard.of(votes.items, common, standing, Counts.of(votes))

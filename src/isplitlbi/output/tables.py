@@ -10,10 +10,11 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from isplitlbi.abnormal import LISTS, Abnormality, Effect
+from isplitlbi.abnormal import LISTS, Abnormality
 from isplitlbi.data.outcomes import WINNERS
 from isplitlbi.estimators import ScoreEstimator
 from isplitlbi.estimators.cards import Measured, UserCard
+from isplitlbi.estimators.effect import Effect
 from isplitlbi.estimators.leaderboard import HeadToHead, Leaderboard
 from isplitlbi.model.terms import Feature, Side
 from isplitlbi.selection import SCORINGS
@@ -69,7 +70,6 @@ def leaderboard_table(board: Leaderboard) -> pl.DataFrame:
     are empty where there are no ties. Where items have tie habits, there is also by which factor
     each changes the threshold of its pairs.
     """
-    nothing = [None] * len(board)
     columns = {
         "rank": _or_empty(board.rank),
         "rank_low": _or_empty(board.rank_low),
@@ -82,7 +82,7 @@ def leaderboard_table(board: Leaderboard) -> pl.DataFrame:
         "wins": pl.Series(board.wins),
         "ties": pl.Series(board.ties),
         "losses": pl.Series(board.losses),
-        "tier": pl.Series(nothing, dtype=pl.Int64) if board.tier is None else _or_empty(board.tier),
+        "tier": _tiers(board.tier, len(board)),
         "group": pl.Series([group or None for group in board.group], dtype=pl.String),
     }
     if board.tie_factor is not None:
@@ -93,6 +93,10 @@ def leaderboard_table(board: Leaderboard) -> pl.DataFrame:
 def _or_empty(numbers: NDArray[Any]) -> pl.Series:
     """Return numbers from 1 on; zeros, which stand for none, are empty."""
     return pl.Series([int(number) or None for number in numbers], dtype=pl.Int64)
+
+
+def _tiers(tier: NDArray[Any] | None, n_items: int) -> pl.Series:
+    return _or_empty(np.zeros(n_items, dtype=np.int64) if tier is None else tier)
 
 
 def head_to_head_table(pairs: HeadToHead) -> pl.DataFrame:
@@ -266,18 +270,22 @@ def telling_votes_table(model: ScoreEstimator, user: Any, most: int = 10) -> pl.
 
 
 def effect_table(effect: Effect) -> pl.DataFrame:
-    """Return every item with its rank, score and tier, with and without the users left out."""
+    """Return every item with its rank, score and tier, with and without the users left out.
+
+    Ranks and tiers are empty where there are too few votes to rank the item, tiers also where there
+    are no ties.
+    """
     return pl.DataFrame(
         {
             "item": effect.items,
-            "rank": effect.rank_with,
-            "rank_low": effect.rank_low,
-            "rank_high": effect.rank_high,
-            "rank_without": effect.rank_without,
+            "rank": _or_empty(effect.rank_with),
+            "rank_low": _or_empty(effect.rank_low),
+            "rank_high": _or_empty(effect.rank_high),
+            "rank_without": _or_empty(effect.rank_without),
             "score": effect.score_with,
             "score_without": effect.score_without,
-            "tier": effect.tier_with,
-            "tier_without": effect.tier_without,
+            "tier": _tiers(effect.tier_with, len(effect.items)),
+            "tier_without": _tiers(effect.tier_without, len(effect.items)),
         }
     )
 
