@@ -30,6 +30,7 @@ from isplitlbi.data.features import (
     cast_to_numbers,
     feature_names,
 )
+from isplitlbi.data.frames import DEFAULT_KIND
 from isplitlbi.data.loading import Options, load, load_frame
 from isplitlbi.data.notes import log_changes
 from isplitlbi.data.outcomes import WINNERS, outcomes_of_column
@@ -75,6 +76,8 @@ class Comparisons:
     duration: Floats | None = field(default=None, kw_only=True)
     # The votes that these are a part of, if they are: parameters of both then lie alike.
     whole: Comparisons | None = field(default=None, kw_only=True)
+    # Of which kind the frame was that they came in: results are frames of that kind, too.
+    frame_kind: str = field(default=DEFAULT_KIND, kw_only=True)
 
     # --- how votes come in -----------------------------------------------------------------
 
@@ -262,10 +265,16 @@ class Comparisons:
         if of_parts := [part.features for part in parts if part.features is not None]:
             numbers = Features.joined(of_parts)
             numbers = Features.of(numbers.names, numbers.differences, columns["weight"])
+        kinds = {part.frame_kind for part in parts}
         return cls(
             users.labels, items.labels, **columns,
             groups=None if groups is None else groups.labels, features=numbers,
+            frame_kind=kinds.pop() if len(kinds) == 1 else DEFAULT_KIND,
         )  # fmt: skip
+
+    def framed_as(self, kind: str) -> Self:
+        """Return the same votes, whose results are frames of some kind (see `to_frame`)."""
+        return replace(self, frame_kind=kind)
 
     def renumbered(
         self, users: Vocabulary, items: Vocabulary, groups: Vocabulary | None = None

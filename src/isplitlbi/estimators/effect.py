@@ -7,16 +7,18 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
+from isplitlbi.data.frames import Tabular, numbers_or_empty
 from isplitlbi.estimators.leaderboard import Leaderboard
 from isplitlbi.typing import Floats, Labels, Mask, Places
 
 __all__ = ["Effect"]
 
 
-@dataclass(frozen=True, eq=False)
-class Effect:
+@dataclass(frozen=True, eq=False, repr=False)
+class Effect(Tabular):
     """What leaving users out does to the consensus, item by item, in the order of everybody's.
 
     Attributes
@@ -30,6 +32,8 @@ class Effect:
     left_out: list[Any]
     everybody: Leaderboard
     others: Leaderboard
+
+    _shown = ("item", "rank", "rank_low", "rank_high", "rank_without", "score", "score_without")
 
     @property
     def items(self) -> Labels:
@@ -126,6 +130,36 @@ class Effect:
             *tiers,
         ]
         return f"{'; '.join(parts)}."
+
+    def __repr__(self) -> str:
+        """Say whether it matters."""
+        return f"Effect: {self.sentence()}"
+
+    def _said(self) -> list[str]:
+        return [self.sentence()]
+
+    def _table(self) -> pl.DataFrame:
+        """Return every item with its rank, score and tier, with and without the users left out.
+
+        Ranks and tiers are empty where there are too few votes to rank the item, tiers also where
+        there are no ties.
+        """
+        nothing = np.zeros(len(self.items), dtype=np.int64)
+        tiers = (nothing if tier is None else tier for tier in (self.tier_with, self.tier_without))
+        tier_with, tier_without = map(numbers_or_empty, tiers)
+        return pl.DataFrame(
+            {
+                "item": self.items,
+                "rank": numbers_or_empty(self.rank_with),
+                "rank_low": numbers_or_empty(self.rank_low),
+                "rank_high": numbers_or_empty(self.rank_high),
+                "rank_without": numbers_or_empty(self.rank_without),
+                "score": self.score_with,
+                "score_without": self.score_without,
+                "tier": tier_with,
+                "tier_without": tier_without,
+            }
+        )
 
     def _unranked_in_words(self) -> list[str]:
         n_lost = int(np.sum((self.rank_with > 0) & (self.rank_without == 0)))

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.data.features import LEFT_AND_RIGHT, Features, differences_of, find_columns
+from isplitlbi.data.frames import kind_of
 from isplitlbi.data.loading import frame_of
 from isplitlbi.data.readers import Parts
 from isplitlbi.data.vocabulary import as_series
@@ -78,7 +79,9 @@ def as_votes(X: Any, y: Any, sample_weight: ArrayLike | None) -> Comparisons:
         return X.read().votes if isinstance(X, Parts) else Comparisons.read(X)
     if y is None:
         return _votes_in_frame(X, sample_weight)
-    return Comparisons.from_arrays(*pair_columns(X), y, weight=sample_weight)
+    votes = Comparisons.from_arrays(*pair_columns(X), y, weight=sample_weight)
+    frame = frame_of(X, "X")
+    return votes if frame is None else votes.framed_as(kind_of(frame))
 
 
 def _votes_in_frame(X: Any, sample_weight: ArrayLike | None) -> Comparisons:

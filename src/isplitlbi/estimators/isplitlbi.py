@@ -195,7 +195,8 @@ class ISplitLBI(ScoreEstimator):
         """
         check_is_fitted(self, "fitted_")
         out = self.path_.support_at(self.time_)
-        return decompose(self.votes(), self.parameters_, out, self.link_, self.nu_, noise_level)
+        found = decompose(self.votes(), self.parameters_, out, self.link_, self.nu_, noise_level)
+        return found.framed_as(self._frame_kind)
 
     # --- fitting ---------------------------------------------------------------------------
 
