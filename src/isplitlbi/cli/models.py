@@ -222,8 +222,8 @@ def predict(
     pairs: Annotated[
         str,
         typer.Argument(
-            help="File with the columns user,left,right and, where both sides are not alike, of "
-            "the model's features; or -."
+            help="File with the columns user,left,right, or in another layout of votes, and, where "
+            "both sides are not alike, of the model's features; or -."
         ),
     ],
     input_format: FileFormat = None,

@@ -27,8 +27,8 @@ from isplitlbi.data.features import (
     LEFT_AND_RIGHT,
     FeatureColumns,
     Features,
-    cast_to_numbers,
     feature_names,
+    weights_of,
 )
 from isplitlbi.data.frames import DEFAULT_KIND
 from isplitlbi.data.loading import Options, load, load_frame
@@ -205,7 +205,9 @@ class Comparisons:
                 "Remove the row or correct one of its items",
             )  # fmt: skip
         outcome = outcomes_of_column(series["winner"], names["winner"], labels, source)
-        weight = _weights(series["weight"], names["weight"], source) if "weight" in series else None
+        weight = (
+            weights_of(series["weight"], names["weight"], source) if "weight" in series else None
+        )
         group = groups = None
         if "group" in series:
             grouped, (group,) = Vocabulary.indexed(
@@ -477,21 +479,6 @@ def _check_shape(series: Mapping[str, pl.Series], names: Mapping[str, str], sour
     for role, column in series.items():
         if column.null_count():
             raise _missing(source, column.is_null(), names[role])
-
-
-def _weights(column: pl.Series, name: str, source: str) -> Floats:
-    if not (column.dtype.is_numeric() or column.dtype == pl.String):
-        raise InvalidVotes(
-            f"{source}: {name} holds values of type {column.dtype}; expected positive numbers."
-        )
-    weight = cast_to_numbers(column, name, source)
-    bad = ~(np.isfinite(weight) & (weight > 0))
-    if row := first_of(bad):
-        raise InvalidRows.of(
-            source, bad, f"{name} {weight[row - 1]} is not a positive, finite number",
-            "Correct it, or remove votes that should not count",
-        )  # fmt: skip
-    return weight
 
 
 def _freeze(*arrays: NDArray[Any] | None) -> None:

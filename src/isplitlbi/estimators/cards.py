@@ -202,7 +202,7 @@ def own_scores_table(ranking: Ranking, found: OwnScores | None) -> pl.DataFrame:
     if found is not None:
         order = np.argsort(-found.score, kind="stable")
         columns = {name: getattr(found, name)[order] for name in kinds}
-    table = ranking.to_frame("polars")
+    table: pl.DataFrame = ranking.to_frame("polars")
     for place, (name, kind) in enumerate(kinds.items(), table.columns.index("score") + 1):
         table.insert_column(place, pl.Series(name, columns[name], dtype=kind))
     return table
