@@ -30,7 +30,7 @@ from isplitlbi.jobs import (
     ScoreFold,
 )
 from isplitlbi.model.links import Link
-from isplitlbi.model.parameters import Consensus, Parameters
+from isplitlbi.model.parameters import Parameters
 from isplitlbi.model.terms import PAPER, Terms
 from isplitlbi.path import MOST_SNAPSHOTS, Ending, RegularizationPath
 from isplitlbi.runtime.base import Workforce
@@ -51,9 +51,10 @@ from isplitlbi.solvers.driver import follow
 from isplitlbi.solvers.implicit import Implicit
 from isplitlbi.solvers.scales import Given
 from isplitlbi.solvers.settings import Dynamics, PathSettings, Scheme
+from isplitlbi.solvers.state import State
 from isplitlbi.typing import Floats, Indices
 
-__all__ = ["FitSettings", "Fitted", "fit", "fit_consensus_again"]
+__all__ = ["FitSettings", "Fitted", "fit", "fit_again"]
 
 # Where the user in the middle deviates by less than this share of what all do, few differ by much,
 # and nu is what fits the others. It was settled on simulated studies: benchmarks/sizes.py. Below
@@ -222,20 +223,34 @@ def fit(
     return _Fit(votes, settings, runtime, kept, Reporter(progress)).run()
 
 
-def fit_consensus_again(fitted: Fitted, scheme: Scheme, local: Local) -> Consensus:
-    """Return the consensus of the votes at hand at the time of another fit, by its settings.
+def fit_again(fitted: Fitted, scheme: Scheme, local: Local) -> Fitted:
+    """Fit the votes at hand by the settings of another fit, up to its time.
 
     Nothing is chosen anew. Terms, nu, kappa and all times of the path are those of that fit: on its
-    own votes, the consensus is the same to the last bit.
+    own votes, the parameters are the same to the last bit. The path has one snapshot, at the time.
     """
     path, dynamics, time = fitted.path, fitted.dynamics, fitted.time
     if path is None or dynamics is None or time is None:
         raise InvalidSetting("this fit follows no path.")
     settings = PathSettings(fitted.link, dynamics, scheme, path.times, path.terms)
-    again = follow(local.votes, settings, local, keep=False)
+    at, there = int(np.searchsorted(path.times, time)), []
+
+    def look(index: int, state: State) -> None:
+        if index == at:
+            there.append(state.copy())
+
+    again = follow(local.votes, settings, local, observe=look, keep=False)
     if again.ending is not Ending.COMPLETE:
         raise PathFailed(again.ending.value)
-    return again.consensus_at(time)
+    state = there[0]
+    here = replace(
+        again, times=path.times[[at]], consensus=state.consensus[None],
+        deviation=state.deviation[None], sparse=state.sparse[None],
+    )  # fmt: skip
+    return replace(
+        fitted, votes=local.votes, summary=Summary.of(local.votes), parameters=here.at(time),
+        path=here, selection=None, costs=None,
+    )  # fmt: skip
 
 
 def _refuse_on_a_cluster(settings: FitSettings) -> None:

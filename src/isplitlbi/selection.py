@@ -9,13 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import ModuleType
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, Literal, NamedTuple, Self, get_args
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from isplitlbi import kernels
 from isplitlbi.data.comparisons import Comparisons
+from isplitlbi.data.frames import Tabular
 from isplitlbi.data.layout import Sees
 from isplitlbi.model.links import Link
 from isplitlbi.model.metrics import decide, macro_f1, micro_f1, most_probable
@@ -98,7 +100,7 @@ class Curves:
 
 
 @dataclass(frozen=True, repr=False)
-class Selection:
+class Selection(Tabular):
     """The curves of every candidate, and the choice made from them."""
 
     candidates: tuple[Curves, ...]
@@ -114,6 +116,27 @@ class Selection:
             f"{self.dynamics.kappa:.3g} by {self.scoring} ({self.rule}), of "
             f"{len(self.candidates)} candidate{'' if len(self.candidates) == 1 else 's'}"
         )
+
+    def _table(self) -> pl.DataFrame:
+        """Return how well every candidate predicts held-out votes at every time.
+
+        Of every scoring there is the mean over folds and its standard error (``_se``), of the
+        *dense* estimate, which is the one that predicts.
+        """
+        tables = []
+        for curves in self.candidates:
+            dynamics, n_times = curves.dynamics, len(curves.times)
+            columns: dict[str, Any] = {
+                "nu": np.full(n_times, dynamics.nu),
+                "kappa": np.full(n_times, dynamics.kappa),
+                "time": curves.times,
+            }
+            for name in get_args(Scoring):
+                columns[name] = curves.mean(name)
+                columns[f"{name}_se"] = pl.Series(curves.spread(name)).fill_nan(None)
+            columns["chosen"] = (curves is self.chosen) & (curves.times == self.time)
+            tables.append(pl.DataFrame(columns))
+        return pl.concat(tables)
 
     @classmethod
     def best_of(

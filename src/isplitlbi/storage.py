@@ -273,7 +273,7 @@ def _parameters_as_arrays(parameters: Parameters) -> dict[str, Any]:
 
 
 def _tests_as_arrays(found: Abnormality, fingerprint: str) -> dict[str, Any]:
-    values = {field.name: getattr(found, field.name) for field in fields(found)}
+    values = {field.name: getattr(found, field.name) for field in fields(Abnormality)}
     common = {
         "consensus": found.consensus.values,
         "traits": list(found.consensus.vector.traits),

@@ -134,7 +134,8 @@ def test_an_effect_of_unknown_users_is_refused(model, arguments, complaint):
 
 
 def same_as_ranking(effect, model):
-    """Assert that the consensus with everybody is the one that the model ranks items by."""
+    """Assert that the consensus with everybody is the one that the model shows."""
+    assert effect.everybody is model.leaderboard()
     ranking = model.ranking()
     np.testing.assert_array_equal(effect.items, ranking.items)
     np.testing.assert_array_equal(effect.score_with, ranking.scores)
@@ -156,8 +157,9 @@ def test_the_effect_has_one_estimator_the_models_own(method, few_votes):
     effect = model.effect_of_leaving_out(lists=LISTS)
     same_as_ranking(effect, model)
     # The same votes once more: nothing is chosen anew, and nothing else is found.
-    again = model._consensus_of(votes)
-    np.testing.assert_array_equal(again.values, model.parameters_.common.values)
+    again = model._fit_again(votes).parameters
+    np.testing.assert_array_equal(again.consensus, model.parameters_.consensus)
+    np.testing.assert_array_equal(again.deviation, model.parameters_.deviation)
     nobody = model.effect_of_leaving_out(fdr=1e-9)
     same_as_ranking(nobody, model)
     assert nobody.left_out == []
@@ -181,7 +183,7 @@ def test_the_consensus_without_users_is_that_of_the_others_at_the_same_time(few_
     effect = model.effect_of_leaving_out()
     left_out = np.isin(model.users_, model.unreliable_users_)
     assert 0 < left_out.sum() < 20
-    others = model._consensus_of(votes.subset(~left_out[votes.user])).scores
+    others = model._fit_again(votes.subset(~left_out[votes.user])).parameters.common.scores
     place = {item: place for place, item in enumerate(model.items_)}
     scores = others[[place[item] for item in effect.items]]
     np.testing.assert_allclose(centred(effect.score_without), centred(scores), atol=1e-12)

@@ -23,14 +23,10 @@ from isplitlbi.evaluation.simulate import simulate
 from isplitlbi.output import plots
 from isplitlbi.output.report import write_report
 from isplitlbi.output.tables import (
-    effect_table,
-    head_to_head_table,
-    leaderboard_table,
+    as_polars,
     main_figures,
     predictions_table,
     ranking_table,
-    recommendations_table,
-    telling_votes_table,
     users_table,
 )
 from isplitlbi.storage import ESTIMATORS
@@ -343,9 +339,9 @@ def test_a_leaderboard_has_the_order_of_the_ranking(name, fitted, votes):
     assert all(board.group)
     if name == "per-user":  # there is no consensus: nothing is told apart
         assert set(board.group) == {"a"}
-    table = leaderboard_table(board)
+    table = as_polars(board)
     assert table["votes"].sum() == 2 * len(votes)
-    assert head_to_head_table(model.head_to_head())["votes"].sum() == len(votes)
+    assert as_polars(model.head_to_head())["votes"].sum() == len(votes)
     own = model.own_scores(votes.users[0])
     assert np.all((own.low <= own.score) & (own.score <= own.high))
     np.testing.assert_array_equal(own.score, model.scores(votes.users[0]))
@@ -365,9 +361,9 @@ def test_every_table_can_be_made(name, tested, votes):
     pairs = pl.DataFrame(columns_of(votes)[0])[:5]
     assert len(predictions_table(model, pairs)) == 5
     best = model.ranking().items[0]
-    assert len(recommendations_table(model, better_than=best)) == 0
-    assert 0 < len(telling_votes_table(model, votes.users[0], most=3)) <= 3
-    assert len(effect_table(model.effect_of_leaving_out())) == votes.n_items
+    assert len(as_polars(model.recommend(better_than=best))) == 0
+    assert 0 < len(as_polars(model.telling_votes(votes.users[0], most=3))) <= 3
+    assert len(as_polars(model.effect_of_leaving_out())) == votes.n_items
 
 
 @with_scores

@@ -5,10 +5,11 @@ import polars as pl
 import pytest
 
 from isplitlbi import Comparisons, ISplitLBI, MarginMLE
+from isplitlbi.data.frames import FIRST
 from isplitlbi.estimators.certainty import Certainty, Standing
 from isplitlbi.estimators.leaderboard import Counts, Leaderboard, score_intervals
 from isplitlbi.evaluation.simulate import simulate
-from isplitlbi.output.tables import leaderboard_table
+from isplitlbi.output.tables import as_polars
 from studies import HOSTILE, QUICK, drawn_by_users, hostile_model
 from votes import rebuilt
 
@@ -81,15 +82,15 @@ def test_wins_ties_and_losses_add_up_to_votes(votes, model):
 
 
 def test_other_names_and_another_order_change_nothing(votes, model):
-    board = leaderboard_table(model.leaderboard())
+    board = as_polars(model.leaderboard())
     order = np.random.default_rng(0).permutation(len(votes))
     again = ISplitLBI(**QUICK).fit(rebuilt(votes, order))
-    shuffled = leaderboard_table(again.leaderboard())
+    shuffled = as_polars(again.leaderboard())
     user, left, right, outcome = columns_of(votes)
     turned = {item: f"z{99 - place}" for place, item in enumerate(votes.items.tolist())}
     names = [[turned[item] for item in side] for side in (left, right)]
     other = ISplitLBI(**QUICK).fit(Comparisons.from_arrays(user, *names, outcome))
-    renamed = leaderboard_table(other.leaderboard())
+    renamed = as_polars(other.leaderboard())
     renamed = renamed.with_columns(pl.col("item").replace({v: k for k, v in turned.items()}))
     for table in (shuffled, renamed):
         for name in ("item", "rank", "rank_low", "rank_high", "group", "tier", "votes", "wins"):
@@ -110,7 +111,7 @@ def test_an_item_with_two_votes_is_listed_apart_and_hardly_moves_the_others(vote
     assert board.votes[-1] == 2 and board.votes_missing[-1] > 2
     assert board.rank.tolist() == [*range(1, 9), 0]
     assert board.tier[-1] == 0 and board.group[-1] == ""
-    table = leaderboard_table(board)
+    table = as_polars(board)
     for name in ("rank", "rank_low", "rank_high", "tier", "group"):
         assert table[name][-1] is None and table[name][:-1].null_count() == 0
     lengths = before.high - before.low
@@ -253,7 +254,7 @@ def test_hostile_ids_are_text_in_a_notebook_and_stay_on_their_line():
     for page in (board._repr_html_(), pairs._repr_html_()):
         assert "<script" not in page and "<img" not in page and "<!--" not in page
         assert "&lt;script&gt;" in page
-    assert page.count("<tr>") == 1 + len(pairs)
+    assert page.count("<tr>") == 2 + FIRST < len(pairs)  # and a row of dots
     table = str(board).split("\n\n")[0]
     assert len(table.splitlines()) == 1 + board.n_ranked
     assert len(board) == len(HOSTILE)

@@ -260,7 +260,9 @@ def test_the_effect_of_leaving_users_out_is_in_the_page(model, page):
 
 
 def test_items_that_move_without_users_are_marked(model, tmp_path, monkeypatch):
-    moved = replace(model.effect_of_leaving_out(), rank_without=np.array([3, 1, 2, 4, 6, 5]))
+    found = model.effect_of_leaving_out()
+    others = replace(found.others, items=found.items, rank=np.array([3, 1, 2, 4, 6, 5]))
+    moved = replace(found, others=others)
     monkeypatch.setattr(model, "effect_of_leaving_out", lambda: moved, raising=False)
     page, text = texts_of(model, tmp_path)
     assert "5 of 6 items change their rank, by at most 2" in text

@@ -8,12 +8,10 @@ from isplitlbi import ISplitLBI
 from isplitlbi.errors import InvalidVotes
 from isplitlbi.evaluation.simulate import simulate
 from isplitlbi.output.tables import (
-    head_to_head_table,
-    leaderboard_table,
+    as_polars,
     main_figures,
     predictions_table,
     ranking_table,
-    recommendations_table,
     users_table,
     with_cards,
 )
@@ -45,18 +43,18 @@ def test_the_ranking_of_the_papers_model_has_the_columns_it_had(papers):
 
 def test_the_table_of_the_leaderboard_is_the_leaderboard(model, papers, forced):
     board = model.leaderboard()
-    table = leaderboard_table(board)
+    table = as_polars(board)
     assert table.columns[-2:] == ["group", "tie_factor"]
-    assert leaderboard_table(papers.leaderboard()).columns == table.columns[:-1]
+    assert as_polars(papers.leaderboard()).columns == table.columns[:-1]
     assert table["item"].to_list() == model.ranking().items.tolist()
     for name in ("rank", "rank_low", "rank_high", "score", "low", "high", "votes", "tier"):
         assert table[name].to_list() == getattr(board, name).tolist()
-    no_tiers = leaderboard_table(forced.leaderboard())
+    no_tiers = as_polars(forced.leaderboard())
     assert no_tiers["tier"].null_count() == len(no_tiers) and no_tiers["ties"].sum() == 0
 
 
 def test_the_table_of_pairs_has_shares_that_add_up(model):
-    table = head_to_head_table(model.head_to_head())
+    table = as_polars(model.head_to_head())
     assert table["votes"].sum() == len(VOTES)
     for before in ("", "predicted_"):
         shares = table.select(f"{before}{name}" for name in ("wins", "ties", "losses"))
@@ -139,11 +137,11 @@ def test_predictions_carry_their_probabilities(model):
 
 def test_recommendations_come_with_their_distance(model):
     worst = model.ranking().items[-1]
-    table = recommendations_table(model, better_than=worst)
+    table = as_polars(model.recommend(better_than=worst))
     assert table["item"].to_list() == model.recommend(better_than=worst)
     assert (table["difference"] > 0).all()
     best = model.ranking().items[0]
-    assert len(recommendations_table(model, better_than=best)) == 0
+    assert len(as_polars(model.recommend(better_than=best))) == 0
 
 
 def test_a_table_at_another_rate_flags_others_and_leaves_the_model_alone(model):

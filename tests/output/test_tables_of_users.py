@@ -6,7 +6,7 @@ from numpy.testing import assert_array_equal
 
 from crowds import EFFECT_COLUMNS, QUICK, USER_COLUMNS, crowd_model
 from isplitlbi import ISplitLBI
-from isplitlbi.output.tables import effect_table, users_table
+from isplitlbi.output.tables import as_polars, users_table
 
 
 @pytest.fixture(scope="module")
@@ -79,7 +79,7 @@ def test_a_user_without_votes_has_empty_cells(model, place):
 
 def test_the_table_of_the_effect_has_a_row_per_item_best_first(model):
     effect = model.effect_of_leaving_out()
-    table = effect_table(effect)
+    table = as_polars(effect)
     assert table.columns == EFFECT_COLUMNS
     assert table["item"].to_list() == effect.items.tolist()
     assert set(table["item"]) == set(model.items_)

@@ -10,7 +10,7 @@ from scipy.optimize import minimize
 from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
-from crowds import agreeing, centred, consensus_of, reversing_crowd
+from crowds import centred, consensus_of, reversing_crowd
 from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.data.layout import Layout
 from isplitlbi.kernels import Gradient, Problem
@@ -20,7 +20,6 @@ from isplitlbi.runtime.local import Local
 from isplitlbi.solvers import (
     Dynamics,
     Explicit,
-    bootstrap_consensus,
     fit_before_entries,
     fit_consensus,
     fit_users,
@@ -29,7 +28,7 @@ from isplitlbi.solvers import (
 from machines import even_bounds, on_machines
 from paths import odd_one_out, walk
 from traits import Leftmost, Newest, terms_with
-from votes import random_votes, rebuilt
+from votes import random_votes
 
 LINK = Logistic()
 
@@ -184,35 +183,6 @@ def test_a_narrower_prior_holds_scores_nearer_to_zero():
     wide, narrow = (fit_consensus(votes, LINK, variance=v) for v in (1e4, 1e-3))
     assert np.abs(narrow.scores).max() < 0.5 * np.abs(wide.scores).max()
     assert_array_equal(wide.values, fit_consensus(votes, LINK).values)
-
-
-# --- users drawn anew ----------------------------------------------------------------------
-
-
-def test_the_seed_alone_decides_which_users_are_drawn():
-    votes = reversing_crowd().votes
-    drawn = bootstrap_consensus(votes, LINK, 8, seed=3)
-    assert drawn.shape == (8, votes.n_items)
-    assert_array_equal(bootstrap_consensus(votes, LINK, 8, seed=3), drawn)
-    assert not np.array_equal(bootstrap_consensus(votes, LINK, 8, seed=4), drawn)
-    order = np.random.default_rng(0).permutation(len(votes))
-    assert_allclose(bootstrap_consensus(rebuilt(votes, order), LINK, 8, seed=3), drawn)
-
-
-def test_with_more_users_the_consensus_is_surer():
-    votes = agreeing(160, 30, seed=0)
-    spread = [
-        bootstrap_consensus(votes.subset(votes.user < n_users), LINK, 40).std(axis=0).mean()
-        for n_users in (20, 160)
-    ]
-    assert 1.5 * spread[1] < spread[0] < 6 * spread[1]  # eight times the users: about 2.8
-
-
-def test_drawn_users_make_a_consensus_around_that_of_everybody():
-    votes = reversing_crowd().votes
-    drawn, whole = bootstrap_consensus(votes, LINK, 60), fit_consensus(votes, LINK)
-    far = 4 * drawn.std(axis=0).max() / np.sqrt(60)
-    assert_allclose(drawn.mean(axis=0), whole.scores, atol=far)
 
 
 # --- every user alone ----------------------------------------------------------------------

@@ -1,10 +1,9 @@
-"""Which users vote differently from the group, how certain that is, in which way, and its effect.
+"""Which users vote differently from the group, how certain that is, and in which way.
 
 Users are compared with `ordinary` ones, who differ among each other, in all `directions`. `tests`
 asks whose votes are a `surprise`, by `draws` of ordinary users' votes; `explain` finds out which of
 the `kinds` a user is of, by the `evidence` of every explanation, the `sequence` of votes and
-`rings`; `quality` rates how carefully users vote, `influence` says what leaving users out would
-change.
+`rings`; `quality` rates how carefully users vote.
 """
 
 from __future__ import annotations
@@ -19,7 +18,6 @@ from threadpoolctl import threadpool_limits
 
 from isplitlbi.abnormal.expectation import Inputs, TellingVote, find_telling_votes
 from isplitlbi.abnormal.explain import Explained, Texts, explain, in_numbers
-from isplitlbi.abnormal.influence import N_BOOTSTRAP, Effect, find_effect
 from isplitlbi.abnormal.kinds import DIFFERENT, KINDS, LISTS, UNRELIABLE, UNTRUSTWORTHY, Kind
 from isplitlbi.abnormal.quality import find_quality
 from isplitlbi.abnormal.tests import LEAST_USERS, Flags, benjamini_hochberg, find_flags
@@ -36,17 +34,14 @@ __all__ = [
     "KINDS",
     "LEAST_USERS",
     "LISTS",
-    "N_BOOTSTRAP",
     "UNRELIABLE",
     "UNTRUSTWORTHY",
     "Abnormality",
-    "Effect",
     "Kind",
     "TellingVote",
     "check_fdr",
     "find_abnormal",
     "find_abnormal_in",
-    "find_effect",
     "find_telling_votes",
     "joined",
 ]

@@ -41,8 +41,9 @@ from isplitlbi.output.terminal import (
 if TYPE_CHECKING:
     import polars as pl
 
-    from isplitlbi.abnormal import Abnormality, Effect
+    from isplitlbi.abnormal import Abnormality
     from isplitlbi.estimators.base import ScoreEstimator
+    from isplitlbi.estimators.effect import Effect
 
 __all__ = ["save_report"]
 
@@ -62,7 +63,7 @@ def rank(
     A group says that the votes cannot tell these items apart yet.
     With --user: that user's own ranking, and what the user is like.
     """
-    from isplitlbi.output.tables import head_to_head_table, leaderboard_table, ranking_table
+    from isplitlbi.output.tables import as_polars, ranking_table
 
     if matrix and user is not None:
         raise InvalidSetting("give --user or --matrix, not both: pairs are those of everybody.")
@@ -72,14 +73,14 @@ def rank(
     if matrix and is_table:
         print_pairs(standard_output(), fitted)
     elif matrix:
-        emit(head_to_head_table(fitted.head_to_head()), format)
+        emit(as_polars(fitted.head_to_head()), format)
     elif who is not None and is_table:
         print_card(standard_output(), fitted, who)
         print_ranking(standard_output(), fitted, who)
     elif who is not None:
         emit(ranking_table(fitted, who), format)
     elif not is_table:
-        emit(leaderboard_table(fitted.leaderboard()), format)
+        emit(as_polars(fitted.leaderboard()), format)
     elif fitted.has_votes():
         print_leaderboard(standard_output(), fitted)
     else:  # a table must not wait for files to be read
@@ -193,9 +194,9 @@ def _test_users(model: ScoreEstimator, fdr: float | None, quiet: bool) -> Abnorm
 
 
 def _show_effect(found: Effect, format: Format) -> None:
-    from isplitlbi.output.tables import effect_table
+    from isplitlbi.output.tables import as_polars
 
-    emit(effect_table(found), format)
+    emit(as_polars(found), format)
     if format is Format.table:
         standard_output().print(f"\n{found.sentence()}")
 
@@ -203,9 +204,9 @@ def _show_effect(found: Effect, format: Format) -> None:
 def _show_user(model: ScoreEstimator, user: str, fdr: float, format: Format) -> None:
     import polars as pl
 
-    from isplitlbi.output.tables import telling_votes_table, users_table
+    from isplitlbi.output.tables import as_polars, users_table
 
-    votes = telling_votes_table(model, _known(model, "user", user))
+    votes = as_polars(model.telling_votes(_known(model, "user", user)))
     if format is Format.table:
         print_user(standard_output(), users_table(model, fdr), user)
         chances = [f"{chance:.2g}" for chance in votes["probability"]]
@@ -221,8 +222,8 @@ def predict(
     pairs: Annotated[
         str,
         typer.Argument(
-            help="File with the columns user,left,right and, where both sides are not alike, of "
-            "the model's features; or -."
+            help="File with the columns user,left,right, or in another layout of votes, and, where "
+            "both sides are not alike, of the model's features; or -."
         ),
     ],
     input_format: FileFormat = None,
@@ -282,22 +283,21 @@ def recommend(
     format: As = Format.table,
 ) -> None:
     """Recommend items in place of one, for everybody or for one user."""
-    from isplitlbi.output.tables import recommendations_table
+    from isplitlbi.output.tables import as_polars
 
     if (same_as is None) == (better_than is None):
         raise InvalidSetting("give exactly one of --same-as and --better-than.")
     fitted = _load(model)
-    table = recommendations_table(
-        fitted,
+    found = fitted.recommend(
         _known(fitted, "user", user),
         same_as=_known(fitted, "item", same_as),
         better_than=_known(fitted, "item", better_than),
     )
-    if format is Format.table and len(table) == 0:
+    if format is Format.table and not found:
         other = "as good as" if better_than is None else "better than"
         standard_output().print(f"No item is {other} {same_as or better_than}.", markup=False)
     else:
-        emit(table, format)
+        emit(as_polars(found), format)
 
 
 def report(

@@ -27,9 +27,10 @@ from isplitlbi.data.features import (
     LEFT_AND_RIGHT,
     FeatureColumns,
     Features,
-    cast_to_numbers,
     feature_names,
+    weights_of,
 )
+from isplitlbi.data.frames import DEFAULT_KIND
 from isplitlbi.data.loading import Options, load, load_frame
 from isplitlbi.data.notes import log_changes
 from isplitlbi.data.outcomes import WINNERS, outcomes_of_column
@@ -75,6 +76,8 @@ class Comparisons:
     duration: Floats | None = field(default=None, kw_only=True)
     # The votes that these are a part of, if they are: parameters of both then lie alike.
     whole: Comparisons | None = field(default=None, kw_only=True)
+    # Of which kind the frame was that they came in: results are frames of that kind, too.
+    frame_kind: str = field(default=DEFAULT_KIND, kw_only=True)
 
     # --- how votes come in -----------------------------------------------------------------
 
@@ -202,7 +205,9 @@ class Comparisons:
                 "Remove the row or correct one of its items",
             )  # fmt: skip
         outcome = outcomes_of_column(series["winner"], names["winner"], labels, source)
-        weight = _weights(series["weight"], names["weight"], source) if "weight" in series else None
+        weight = (
+            weights_of(series["weight"], names["weight"], source) if "weight" in series else None
+        )
         group = groups = None
         if "group" in series:
             grouped, (group,) = Vocabulary.indexed(
@@ -262,10 +267,16 @@ class Comparisons:
         if of_parts := [part.features for part in parts if part.features is not None]:
             numbers = Features.joined(of_parts)
             numbers = Features.of(numbers.names, numbers.differences, columns["weight"])
+        kinds = {part.frame_kind for part in parts}
         return cls(
             users.labels, items.labels, **columns,
             groups=None if groups is None else groups.labels, features=numbers,
+            frame_kind=kinds.pop() if len(kinds) == 1 else DEFAULT_KIND,
         )  # fmt: skip
+
+    def framed_as(self, kind: str) -> Self:
+        """Return the same votes, whose results are frames of some kind (see `to_frame`)."""
+        return replace(self, frame_kind=kind)
 
     def renumbered(
         self, users: Vocabulary, items: Vocabulary, groups: Vocabulary | None = None
@@ -468,21 +479,6 @@ def _check_shape(series: Mapping[str, pl.Series], names: Mapping[str, str], sour
     for role, column in series.items():
         if column.null_count():
             raise _missing(source, column.is_null(), names[role])
-
-
-def _weights(column: pl.Series, name: str, source: str) -> Floats:
-    if not (column.dtype.is_numeric() or column.dtype == pl.String):
-        raise InvalidVotes(
-            f"{source}: {name} holds values of type {column.dtype}; expected positive numbers."
-        )
-    weight = cast_to_numbers(column, name, source)
-    bad = ~(np.isfinite(weight) & (weight > 0))
-    if row := first_of(bad):
-        raise InvalidRows.of(
-            source, bad, f"{name} {weight[row - 1]} is not a positive, finite number",
-            "Correct it, or remove votes that should not count",
-        )  # fmt: skip
-    return weight
 
 
 def _freeze(*arrays: NDArray[Any] | None) -> None:

@@ -20,7 +20,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import ArrayLike
 
-from isplitlbi.data.vocabulary import listed, show
+from isplitlbi.data.vocabulary import first_of, listed, show
 from isplitlbi.errors import InvalidRows, InvalidSetting, InvalidVotes, Setting
 from isplitlbi.typing import Floats, Places
 
@@ -38,6 +38,7 @@ __all__ = [
     "find_columns",
     "numbers_of",
     "require_columns",
+    "weights_of",
 ]
 
 LEFT_AND_RIGHT = ("left", "right")
@@ -156,6 +157,22 @@ def cast_to_numbers(column: pl.Series, name: str, source: str) -> Floats:
             "Correct it or remove the row",
         )  # fmt: skip
     return numbers.to_numpy(writable=True)
+
+
+def weights_of(column: pl.Series, name: str, source: str) -> Floats:
+    """Return the weights in a column; what is no positive number is refused with its row."""
+    if not (column.dtype.is_numeric() or column.dtype == pl.String):
+        raise InvalidVotes(
+            f"{source}: {name} holds values of type {column.dtype}; expected positive numbers."
+        )
+    weight = cast_to_numbers(column, name, source)
+    bad = ~(np.isfinite(weight) & (weight > 0))
+    if row := first_of(bad):
+        raise InvalidRows.of(
+            source, bad, f"{name} {weight[row - 1]} is not a positive, finite number",
+            "Correct it, or remove votes that should not count",
+        )  # fmt: skip
+    return weight
 
 
 def differences_of(series: Mapping[str, pl.Series], feature: FeatureColumns, source: str) -> Floats:

@@ -19,6 +19,7 @@ from narwhals.exceptions import DuplicateError
 
 from isplitlbi.data.features import FEATURE, FeatureColumns, Features, feature_names
 from isplitlbi.data.formats import Dropping, RawFile, Table, read_table
+from isplitlbi.data.frames import kind_of
 from isplitlbi.data.notes import (
     Dropped,
     DurationTaken,
@@ -90,6 +91,9 @@ class Votes(Protocol):
     @classmethod
     def joined(cls, *parts: Self) -> Self:
         """Put votes from several places together."""
+
+    def framed_as(self, kind: str) -> Self:
+        """Return the same votes, whose results are frames of that kind."""
 
 
 V = TypeVar("V", bound=Votes)
@@ -205,7 +209,8 @@ def load_frame(kind: type[V], frame: Any, source: str, options: Options) -> Load
 
     table = Table(column, columns, len(given), keeps_ids=True)
     dropping = Dropping(options.drop_invalid, [], "row")
-    return _load_table(kind, table, source, options, dropping)
+    votes, preset, notes = _load_table(kind, table, source, options, dropping)
+    return Loaded(votes.framed_as(kind_of(given)), preset, notes)
 
 
 def _load_table(

@@ -26,10 +26,21 @@ from isplitlbi.data.times import TIMES
 from isplitlbi.data.vocabulary import folded, listed
 from isplitlbi.errors import InvalidSetting, InvalidVotes, Setting
 
-__all__ = ["PRESETS", "ROLES", "Preset", "column_named", "lay_out", "require"]
+__all__ = [
+    "PRESETS",
+    "ROLES",
+    "Preset",
+    "column_named",
+    "find_pairs",
+    "lay_out",
+    "require",
+    "respelled_columns",
+]
 
 # Those that people may name.
 ROLES = ("user", "left", "right", "winner", "weight", "group", *TIMES)
+
+PAIR = ("user", "left", "right")  # those of a pair that nobody has voted on yet
 
 # Times have no names of their own: they are used only where people name their columns.
 NAMED_ONLY: dict[str, tuple[str, ...]] = dict.fromkeys(TIMES, ())
@@ -267,6 +278,58 @@ def lay_out(
         source,
     )
     return layout, names
+
+
+def find_pairs(
+    columns: list[str], asked: Mapping[str, str], source: str
+) -> tuple[Preset, dict[str, str]] | None:
+    """Return the layout of a table of pairs, and its columns of user, left and right.
+
+    Layouts are those of votes. Whatever else is in the table, such as outcomes, says nothing here.
+    There is nothing to return where no layout fits.
+    """
+    fitting: list[tuple[Preset, dict[str, str]]] = []
+    for find in (_column_spelled, column_named):  # as they are known, or else in other letters
+        for layout in {layout.name: layout for layout in PRESETS.values()}.values():
+            names: dict[str, str] = {}
+            for role in PAIR:
+                choices = (asked[role],) if role in asked else layout.columns[role]
+                there = [name for choice in choices if (name := find(choice, columns))]
+                names |= {role: there[0]} if there else {}
+            if len(names) == len(PAIR):
+                fitting.append((layout, names))
+        if fitting:
+            break
+    if not fitting:
+        return None
+    layout, names = fitting[0]
+    if layout.name != "canonical" and any(others != names for _, others in fitting):
+        raise InvalidVotes(
+            f"{source}: its columns fit more than one layout: "
+            f"{', '.join(each.name for each, _ in fitting)}. Keep the columns of one."
+        )
+    if set(layout.optional.get("item3", ())) & set(columns):
+        raise InvalidVotes(
+            f"{source}: a row of the layout {layout.name} has more than two items. Write a row for "
+            "every pair."
+        )
+    return layout, names
+
+
+def respelled_columns(
+    layout: Preset, names: Mapping[str, str], asked: Mapping[str, str]
+) -> list[Note]:
+    """Return a note on every column whose name differs from the known one in case or spaces."""
+    known = {role: (asked[role],) if role in asked else layout.columns[role] for role in names}
+    return [
+        ReadAs("the header", name, next(c for c in known[role] if folded(c) == folded(name)))
+        for role, name in names.items()
+        if name not in known[role]
+    ]
+
+
+def _column_spelled(name: str, columns: list[str]) -> str | None:
+    return name if name in columns else None
 
 
 def column_named(name: str, columns: list[str]) -> str | None:

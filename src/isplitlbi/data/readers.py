@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple
 import polars as pl
 
 from isplitlbi.data.comparisons import Comparisons
-from isplitlbi.data.features import LEFT_AND_RIGHT, feature_names, find_columns, numbers_of
+from isplitlbi.data.features import feature_names, find_columns, numbers_of
 from isplitlbi.data.formats import Dropping, RawFile, read_table
 from isplitlbi.data.loading import (
     OPTIONS,
@@ -21,8 +21,14 @@ from isplitlbi.data.loading import (
     load,
     load_frame,
 )
-from isplitlbi.data.notes import Note, ReadAs, log_changes
-from isplitlbi.data.presets import column_named, require
+from isplitlbi.data.notes import Note, log_changes
+from isplitlbi.data.presets import (
+    PRESETS,
+    column_named,
+    find_pairs,
+    require,
+    respelled_columns,
+)
 from isplitlbi.data.vocabulary import show
 from isplitlbi.errors import InvalidRows, InvalidVotes
 
@@ -142,24 +148,27 @@ def read_pairs(
 ) -> pl.DataFrame:
     """Read pairs to predict: a frame with the columns user, left and right, as text.
 
-    Features, where the file has their columns (as in `read_votes`), are beside them as numbers.
+    The file may have any layout of votes; outcomes in it are passed over. Features, where the file
+    has their columns (as in `read_votes`), are beside them as numbers.
     """
-    names = {"user": user or "user", "left": left or "left", "right": right or "right"}
+    given = {"user": user, "left": left, "right": right}
+    asked = {role: column for role, column in given.items() if column is not None}
     file = RawFile.of(source)
     name = file.name
     options = Options(features=features)
-    known = options.known | frozenset(names.values())
+    known = options.known | frozenset(asked.values())
     dropping = Dropping(False, [], "row", offer=False)
     table = read_table(file, format, known, dropping)
-    for role, asked in names.items():
-        column = column_named(asked, table.columns)
-        if column not in (None, asked):
-            dropping.notes.append(ReadAs("the header", str(column), asked))
-        names[role] = column or asked
-    require(names, table.columns, name)
-    log_changes(dropping.notes, name)
+    fitting = find_pairs(table.columns, asked, name)
+    if fitting is None:
+        wanted = {role: asked.get(role, role) for role in given}
+        names = {role: column_named(each, table.columns) or each for role, each in wanted.items()}
+        require(names, table.columns, name)
+        fitting = PRESETS["canonical"], names
+    layout, names = fitting
+    log_changes([*dropping.notes, *respelled_columns(layout, names, asked)], name)
     found = [
-        find_columns(feature, table.columns, [LEFT_AND_RIGHT], name)
+        find_columns(feature, table.columns, layout.sides, name)
         for feature in feature_names(features)
     ]
     of_features = {role: c for each in found if each for role, c in each.roles.items()}

@@ -18,37 +18,37 @@ from isplitlbi.abnormal import (
     DIFFERENT,
     KINDS,
     LISTS,
-    N_BOOTSTRAP,
     UNRELIABLE,
     Abnormality,
-    Effect,
     TellingVote,
     check_fdr,
-    find_effect,
     find_telling_votes,
 )
 from isplitlbi.abnormal.job import FindAbnormal, find_abnormal_on
 from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.data.labels import NUMBERS, OutcomeLabels
-from isplitlbi.errors import InvalidSetting
-from isplitlbi.estimators.cards import effect_of_features
+from isplitlbi.errors import InvalidSetting, InvalidVotes
+from isplitlbi.estimators.cards import OwnScores, effect_of_features, own_scores
+from isplitlbi.estimators.effect import Effect
 from isplitlbi.estimators.inputs import (
     check_choice,
     threads_of,
 )
-from isplitlbi.estimators.measured import MeasuredEstimator
+from isplitlbi.estimators.leaderboard import Leaderboard
+from isplitlbi.estimators.lists import Recommendations, VotesThatTell
+from isplitlbi.estimators.measured import MeasuredEstimator, leaderboard_of
 from isplitlbi.estimators.notebook import shown_in_notebook
+from isplitlbi.estimators.standing import standing_of
+from isplitlbi.estimators.tested import Everybody, TestedUsers
 from isplitlbi.fitting import Fitted
 from isplitlbi.model import ranking as rankings
-from isplitlbi.model.parameters import Consensus
 from isplitlbi.model.ranking import Ranking, Relation
 from isplitlbi.model.terms import Side
 from isplitlbi.path import RegularizationPath
 from isplitlbi.runtime.base import Workforce
 from isplitlbi.runtime.choice import runtime_for
 from isplitlbi.selection import Rule, Selection
-from isplitlbi.solvers import bootstrap_consensus
-from isplitlbi.typing import Floats
+from isplitlbi.typing import Floats, Mask
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -93,7 +93,7 @@ class ScoreEstimator(MeasuredEstimator):
         When each user left the consensus, infinite for who did not.
     left_consensus_ : list of ids
         Users outside the consensus at the chosen time, in order of entry.
-    abnormality_ : Abnormality
+    abnormality_ : TestedUsers
         What is known of every user; there once users are tested.
     abnormal_users_ : list of ids
         Users who are unreliable or different, those with the largest effect first; there once users
@@ -123,7 +123,7 @@ class ScoreEstimator(MeasuredEstimator):
     time_: float | None
     entry_times_: Floats
     left_consensus_: list[Any]
-    abnormality_: Abnormality
+    abnormality_: TestedUsers
     abnormal_users_: list[Any]
     unreliable_users_: list[Any]
     different_users_: list[Any]
@@ -157,6 +157,8 @@ class ScoreEstimator(MeasuredEstimator):
         self.threshold_ = common.threshold if terms.has_ties else None
         self.side_ = common.trait(Side.name) if Side.name in terms.names else 0.0
         self.path_, self.selection_, self.time_ = fitted.path, fitted.selection, fitted.time
+        if self.selection_ is not None:
+            self.selection_.framed_as(self._frame_kind)
         self.entry_times_ = np.full(len(self.users_), np.inf)
         self.left_consensus_ = []
         if fitted.path is not None and fitted.time is not None:
@@ -170,9 +172,9 @@ class ScoreEstimator(MeasuredEstimator):
             self.__dict__.pop(name, None)
         if fitted.costs is not None:
             self.costs_ = fitted.costs
-        self._tested: dict[float, Abnormality] = {}
-        self._drawn: Floats | None = None
+        self._tested: dict[float, TestedUsers] = {}
         self._certainty = self._standing = self._board = None
+        self._boards_without: dict[bytes, Leaderboard] = {}
         if abnormality is not None:
             self._remember(abnormality)
         return self
@@ -221,7 +223,18 @@ class ScoreEstimator(MeasuredEstimator):
         compared = np.ones(len(self.items_), dtype=np.bool_)
         if index >= 0:
             compared = self.parameters_.compared_by(index)
-        return Ranking.of(self.items_, scores, self.threshold(user), compared, self.habits_)
+        habits = self.habits_ if self.terms_.has_habits else None
+        found = Ranking.of(self.items_, scores, self.threshold(user), compared, habits, user)
+        return found.framed_as(self._frame_kind)
+
+    def own_scores(self, user: Any) -> OwnScores:
+        """Return the scores of a user with 95 % intervals, beside the mean of all items.
+
+        They also say which differ from the consensus by more than chance.
+        """
+        index = self._voter(user)
+        found = own_scores(self._known_how_surely(), index, self.ranking(user))
+        return found.framed_as(self._frame_kind)
 
     def relation(self, a: Any, b: Any, user: Any = None) -> Relation:
         """Say how item a stands to item b for a user: better, tied or worse."""
@@ -231,8 +244,11 @@ class ScoreEstimator(MeasuredEstimator):
 
     def recommend(
         self, user: Any = None, *, same_as: Any = None, better_than: Any = None
-    ) -> list[Any]:
-        """Recommend items as good as one, or slightly better than one; nearest first."""
+    ) -> Recommendations:
+        """Recommend items as good as one, or slightly better than one; nearest first.
+
+        That is a list of ids, and a table of their scores (``to_frame``).
+        """
         if (same_as is None) == (better_than is None):
             raise InvalidSetting("give exactly one of same_as and better_than.")
         if better_than is None and self.threshold(user) is None:
@@ -242,17 +258,9 @@ class ScoreEstimator(MeasuredEstimator):
             )
         choose = rankings.as_good_as if better_than is None else rankings.better_than
         (item,) = self._known_items([same_as if better_than is None else better_than])
-        found = choose(self.scores(user), self.threshold(user), item, self.habits_)
-        return list(self.items_[found].tolist())
-
-    def _drawn_anew(self) -> Floats:
-        """Return the scores of the consensus of many other draws of users; found on first use."""
-        if self._drawn is None:
-            seed = self.random_state or 0
-            self._drawn = bootstrap_consensus(
-                self.votes(), self.link_, N_BOOTSTRAP, seed, self.delta
-            )
-        return self._drawn
+        scores = self.scores(user)
+        found = choose(scores, self.threshold(user), item, self.habits_)
+        return Recommendations(self.items_, scores, found, item).framed_as(self._frame_kind)
 
     # --- users ------------------------------------------------------------------------------
 
@@ -261,12 +269,18 @@ class ScoreEstimator(MeasuredEstimator):
         check_is_fitted(self, "fitted_")
         return self.parameters_.distance_to_consensus()
 
+    def everybody(self) -> Everybody:
+        """Return what the fit says of every user, before any test."""
+        check_is_fitted(self, "fitted_")
+        votes_per_user, distance = self.summary_.votes_per_user, self.distance_to_consensus()
+        return Everybody(self.users_, votes_per_user, self.entry_times_, distance)
+
     def test_users(
         self,
         fdr: float | None = None,
         progress: Callable[[float], None] | None = None,
         client: Client | None = None,
-    ) -> Abnormality:
+    ) -> TestedUsers:
         """Test every user, and say how and how carefully they vote.
 
         What is found at the model's own false discovery rate becomes ``abnormality_``, and the
@@ -304,24 +318,29 @@ class ScoreEstimator(MeasuredEstimator):
 
     def _remember(self, found: Abnormality) -> None:
         """Keep what was found of the users, and show it where it is of the model's own rate."""
-        self._tested[found.fdr] = found
+        tested = TestedUsers.of(found, self.everybody()).framed_as(self._frame_kind)
+        self._tested[found.fdr] = tested
         if found.fdr == self.fdr:
             order = np.lexsort((self.entry_times_, -found.effect))
-            self.abnormality_ = found
+            self.abnormality_ = tested
             self.abnormal_users_, self.unreliable_users_, self.different_users_ = (
                 self.users_[order[listed[order]]].tolist()
                 for listed in (found.flagged, found.on(UNRELIABLE), found.on(DIFFERENT))
             )
 
-    def telling_votes(self, user: Any, most: int = 10) -> list[TellingVote]:
-        """Return the votes of a user that the consensus least expected, the least likely first."""
+    def telling_votes(self, user: Any, most: int = 10) -> VotesThatTell:
+        """Return the votes of a user that the consensus least expected, the least likely first.
+
+        That is a list, and a table (``to_frame``).
+        """
         index, votes = self._voter(user), self.votes()
         own = votes.subset(votes.user == index)
         found = find_telling_votes(own, self.link_, self.test_users().consensus, most)
-        return [
+        told = [
             TellingVote(self.items_[left], self.items_[right], *vote)
             for _, left, right, *vote in zip(*(column.tolist() for column in found), strict=True)
         ]
+        return VotesThatTell(told).framed_as(self._frame_kind)
 
     def effect_of_leaving_out(
         self,
@@ -329,10 +348,9 @@ class ScoreEstimator(MeasuredEstimator):
         fdr: float | None = None,
         lists: Sequence[str] | None = None,
     ) -> Effect:
-        """Compare the consensus with that of the others, if users were left out.
+        """Compare the leaderboard with that of the others, if users were left out.
 
-        Both are found in the same way: the consensus with everybody is the model's own, the other
-        one has the settings that were chosen for it.
+        Both are found in the same way: see `leaderboard` and `leaderboard_without`.
 
         Parameters
         ----------
@@ -355,12 +373,43 @@ class ScoreEstimator(MeasuredEstimator):
             name in lists and (kinds is None or kind in kinds)
             for name, kind in zip(found.list, found.kind, strict=True)
         ])  # fmt: skip
-        return find_effect(
-            self.votes(), left_out, self.parameters_.common, self._consensus_of,
-            self._drawn_anew(),
-        )  # fmt: skip
+        others = self._leaderboard_without(left_out)
+        effect = Effect(self.users_[left_out].tolist(), self.leaderboard(), others)
+        return effect.framed_as(self._frame_kind)
 
-    def _consensus_of(self, votes: Comparisons) -> Consensus:
-        """Return the consensus of other votes, by the same estimator with the same choices."""
+    def leaderboard_without(self, users: Any) -> Leaderboard:
+        """Return the leaderboard of the votes of all but some users, fitted again without them.
+
+        Nothing is chosen anew: the settings are those that were chosen for this model, and so is
+        the time on the path. It is fitted once for the same users.
+
+        Parameters
+        ----------
+        users
+            Ids, or one id. An unknown one is an error that names the nearest.
+        """
+        check_is_fitted(self, "fitted_")
+        one = isinstance(users, str | int | np.integer)
+        left_out = np.zeros(len(self.users_), dtype=np.bool_)
+        left_out[self._user_vocabulary.require([users] if one else list(users))] = True
+        return self._leaderboard_without(left_out)
+
+    def _leaderboard_without(self, left_out: Mask) -> Leaderboard:
+        votes = self.votes()
+        kept = ~left_out[votes.user]
+        if kept.all():
+            return self.leaderboard()
+        if not kept.any():
+            raise InvalidVotes("nobody would be left to make a consensus; leave out fewer users.")
+        who = left_out.tobytes()
+        if who not in self._boards_without:
+            others = votes.subset(kept)
+            fitted = self._fit_again(others)
+            board = leaderboard_of(others, fitted, standing_of(others, fitted))
+            self._boards_without[who] = board.framed_as(self._frame_kind)
+        return self._boards_without[who]
+
+    def _fit_again(self, votes: Comparisons) -> Fitted:
+        """Fit other votes by the same estimator with the same choices."""
         again: ScoreEstimator = clone(self).set_params(**self.fitted_.chosen).fit(votes)
-        return again.parameters_.common
+        return again.fitted_

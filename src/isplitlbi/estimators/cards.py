@@ -7,15 +7,18 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+import polars as pl
 from scipy.special import gammaincinv, ndtri
 
 from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.data.features import Units
+from isplitlbi.data.frames import Tabular
 from isplitlbi.data.layout import SHARPNESS, THRESHOLD
 from isplitlbi.estimators.certainty import Certainty, OfUser
 from isplitlbi.model.decomposition import squares_by_term
 from isplitlbi.model.differences import LEVEL, student
 from isplitlbi.model.parameters import Consensus
+from isplitlbi.model.ranking import Ranking
 from isplitlbi.model.terms import Feature, Side
 from isplitlbi.typing import Floats, Mask
 
@@ -28,6 +31,7 @@ __all__ = [
     "feature_effects",
     "habit_intervals",
     "own_scores",
+    "own_scores_table",
     "user_cards",
 ]
 
@@ -157,8 +161,9 @@ def habit_intervals(certainty: Certainty) -> tuple[Floats, Floats]:
 # --- users -----------------------------------------------------------------------------------
 
 
-class OwnScores(NamedTuple):
-    """The scores of one user, in the order of the items.
+@dataclass(frozen=True, eq=False, repr=False)
+class OwnScores(Tabular):
+    """The scores of one user, in the order of the items; as a table, best first.
 
     Attributes
     ----------
@@ -168,15 +173,42 @@ class OwnScores(NamedTuple):
         Whether the score differs from the consensus, as it is, by more than chance. The chance that
         this is said of any item in error is 5 % (Bonferroni). It is never said of an item that the
         user has not compared.
+    ranking : Ranking
+        That of the user.
     """
 
     score: Floats
     low: Floats
     high: Floats
     differs: Mask
+    ranking: Ranking
+
+    def __repr__(self) -> str:
+        """Say how many scores differ from the consensus."""
+        n_differ, n_items = int(np.count_nonzero(self.differs)), len(self.score)
+        return (
+            f"OwnScores of {self.ranking.user!r}: {n_items} items, {n_differ} of them differ from "
+            "the consensus"
+        )
+
+    def _table(self) -> pl.DataFrame:
+        return own_scores_table(self.ranking, self)
 
 
-def own_scores(certainty: Certainty, user: int) -> OwnScores:
+def own_scores_table(ranking: Ranking, found: OwnScores | None) -> pl.DataFrame:
+    """Return the ranking of a user with intervals, and what differs; empty where not known."""
+    kinds: dict[str, Any] = {"low": pl.Float64, "high": pl.Float64, "differs": pl.Boolean}
+    columns = {name: [None] * len(ranking) for name in kinds}
+    if found is not None:
+        order = np.argsort(-found.score, kind="stable")
+        columns = {name: getattr(found, name)[order] for name in kinds}
+    table: pl.DataFrame = ranking.to_frame("polars")
+    for place, (name, kind) in enumerate(kinds.items(), table.columns.index("score") + 1):
+        table.insert_column(place, pl.Series(name, columns[name], dtype=kind))
+    return table
+
+
+def own_scores(certainty: Certainty, user: int, ranking: Ranking) -> OwnScores:
     """Return the scores of one user, and between what they lie."""
     parameters, found = certainty.seen.parameters, certainty.of_user(user)
     vector, n_items, n_slots = parameters.vector, parameters.n_items, len(found.units)
@@ -204,7 +236,7 @@ def own_scores(certainty: Certainty, user: int) -> OwnScores:
     common = certainty.covariance(np.arange(vector.width))
     variance += np.sum(by_consensus @ common * by_consensus, axis=1)
     reach = NORMAL * WIDER * np.sqrt(variance)
-    return OwnScores(score, score - reach, score + reach, differs)
+    return OwnScores(score, score - reach, score + reach, differs, ranking)
 
 
 @dataclass(frozen=True)

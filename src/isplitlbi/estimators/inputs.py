@@ -11,7 +11,10 @@ from numpy.typing import ArrayLike
 
 from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.data.features import LEFT_AND_RIGHT, Features, differences_of, find_columns
+from isplitlbi.data.frames import kind_of
 from isplitlbi.data.loading import frame_of
+from isplitlbi.data.notes import log_changes
+from isplitlbi.data.presets import Preset, find_pairs, respelled_columns
 from isplitlbi.data.readers import Parts
 from isplitlbi.data.vocabulary import as_series
 from isplitlbi.errors import InvalidSetting, InvalidVotes, Setting
@@ -78,7 +81,9 @@ def as_votes(X: Any, y: Any, sample_weight: ArrayLike | None) -> Comparisons:
         return X.read().votes if isinstance(X, Parts) else Comparisons.read(X)
     if y is None:
         return _votes_in_frame(X, sample_weight)
-    return Comparisons.from_arrays(*pair_columns(X), y, weight=sample_weight)
+    votes = Comparisons.from_arrays(*pair_columns(X), y, weight=sample_weight)
+    frame = frame_of(X, "X")
+    return votes if frame is None else votes.framed_as(kind_of(frame))
 
 
 def _votes_in_frame(X: Any, sample_weight: ArrayLike | None) -> Comparisons:
@@ -108,15 +113,20 @@ def as_given(X: Any, y: Any, sample_weight: ArrayLike | None) -> Comparisons | P
 
 
 def pair_columns(X: Any) -> tuple[Any, Any, Any]:
-    """Return the columns user, left, right of a frame, or the only three of an array."""
+    """Return the columns user, left, right of a frame in any layout, or the only three.
+
+    Whatever else is in a frame of a known layout is passed over, such as outcomes.
+    """
     if isinstance(X, str | Path | Parts):
         raise InvalidVotes(
             "X is a file, not pairs; read it first, with isplitlbi.data.readers.read_pairs."
         )
     table = frame_of(X, "X")
     if table is not None:
-        named = {"user", "left", "right"} <= set(table.columns)
-        names = ["user", "left", "right"] if named else table.columns
+        known = _layout_of_pairs(table)
+        if known is not None:
+            log_changes(respelled_columns(*known, {}), "X")
+        names = table.columns if known is None else list(known[1].values())
         columns = [table.get_column(name).to_native() for name in names]
         found = ", ".join(map(str, table.columns))
     else:
@@ -124,8 +134,16 @@ def pair_columns(X: Any) -> tuple[Any, Any, Any]:
         columns = list(array.T) if array.ndim == 2 else []
         found = f"an array of shape {array.shape}"
     if len(columns) != 3:
-        raise InvalidVotes(f"X needs the columns user, left, right; found {found}.")
+        raise InvalidVotes(
+            f"X needs the columns user, left, right; found {found}. Name them as in any layout of "
+            "votes, or give these three alone, in that order."
+        )
     return columns[0], columns[1], columns[2]
+
+
+def _layout_of_pairs(table: Any) -> tuple[Preset, dict[str, str]] | None:
+    names = [name for name in table.columns if isinstance(name, str)]
+    return find_pairs(names, {}, "X")
 
 
 def pair_features(X: Any, names: Sequence[str], scale: Floats) -> Floats | None:
@@ -143,8 +161,10 @@ def pair_features(X: Any, names: Sequence[str], scale: Floats) -> Floats | None:
         if table is None:
             return None
         found, n_pairs = {}, len(table)
+        known = _layout_of_pairs(table)
+        sides = [LEFT_AND_RIGHT] if known is None else known[0].sides
         for name in names:
-            columns = find_columns(name, table.columns, [LEFT_AND_RIGHT], "X")
+            columns = find_columns(name, table.columns, sides, "X")
             if columns is not None:
                 series = {
                     role: as_series(table.get_column(column).to_native(), column, "X")

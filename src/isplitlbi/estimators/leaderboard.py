@@ -14,8 +14,10 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
+import polars as pl
 
 from isplitlbi.data.comparisons import Comparisons
+from isplitlbi.data.frames import Tabular, numbers_or_empty
 from isplitlbi.data.layout import Shown
 from isplitlbi.estimators.certainty import Standing
 from isplitlbi.markup import printable
@@ -101,8 +103,8 @@ def score_intervals(scores: Floats, standing: Standing) -> tuple[Floats, Floats]
     return np.minimum(middle - reach, scores), np.maximum(middle + reach, scores)
 
 
-@dataclass(frozen=True, eq=False)
-class Leaderboard:
+@dataclass(frozen=True, eq=False, repr=False)
+class Leaderboard(Tabular):
     """The consensus item by item, best first; after that, items with too few votes to be ranked.
 
     All intervals are of 95 %. Those of differences hold for all pairs of items at once, and ranks
@@ -192,6 +194,39 @@ class Leaderboard:
     def n_ranked(self) -> int:
         """How many items are ranked; the others come after them."""
         return int(np.count_nonzero(self.rank))
+
+    def _table(self) -> pl.DataFrame:
+        """Return the items best first, with intervals, votes, tiers and groups.
+
+        Items with too few votes to be ranked come last: their ranks, tier and group are empty.
+        Tiers are empty where there are no ties. Where items have tie habits, there is also by which
+        factor each changes the threshold of its pairs.
+        """
+        tier = np.zeros(len(self), dtype=np.int64) if self.tier is None else self.tier
+        columns = {
+            "rank": numbers_or_empty(self.rank),
+            "rank_low": numbers_or_empty(self.rank_low),
+            "rank_high": numbers_or_empty(self.rank_high),
+            "item": pl.Series(self.items),
+            "score": pl.Series(self.score),
+            "low": pl.Series(self.low),
+            "high": pl.Series(self.high),
+            "votes": pl.Series(self.votes),
+            "wins": pl.Series(self.wins),
+            "ties": pl.Series(self.ties),
+            "losses": pl.Series(self.losses),
+            "tier": numbers_or_empty(tier),
+            "group": pl.Series([group or None for group in self.group], dtype=pl.String),
+        }
+        if self.tie_factor is not None:
+            columns["tie_factor"] = pl.Series(self.tie_factor)
+        return pl.DataFrame(columns)
+
+    def __repr__(self) -> str:
+        """Say how many items there are, and how many of them cannot be ranked yet."""
+        n_unranked = len(self) - self.n_ranked
+        few = f", {n_unranked} of them with too few votes to be ranked" if n_unranked else ""
+        return f"Leaderboard: {len(self)} items{few}"
 
     # --- as text ----------------------------------------------------------------------------
 
@@ -302,8 +337,8 @@ def _votes_missing(standing: Standing, votes: Floats) -> Places:
 # --- pairs ---------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False)
-class HeadToHead:
+@dataclass(frozen=True, eq=False, repr=False)
+class HeadToHead(Tabular):
     """How items fared against each other, pair by pair; better items first.
 
     Attributes
@@ -326,6 +361,19 @@ class HeadToHead:
     def __len__(self) -> int:
         return len(self.item)
 
+    def __repr__(self) -> str:
+        """Say how many pairs there are."""
+        return f"HeadToHead: {len(self)} pairs"
+
+    def _table(self) -> pl.DataFrame:
+        """Return every pair that was compared: shares of votes, observed and predicted."""
+        shares = {
+            f"{before}{name}": values[:, place]
+            for before, values in (("", self.observed), ("predicted_", self.predicted))
+            for place, name in enumerate(("wins", "ties", "losses"))
+        }
+        return pl.DataFrame({"item": self.item, "other": self.other, "votes": self.votes, **shares})
+
     def cells(self) -> list[list[str]]:
         """Return the table as texts, the headings first: shares are in per cent."""
         rows = [
@@ -343,10 +391,6 @@ class HeadToHead:
     def __str__(self) -> str:
         """Show one line per pair."""
         return "\n".join(aligned(self.cells()))
-
-    def _repr_html_(self) -> str:
-        """Show the same in a notebook; an id is text there, whatever is in it."""
-        return _as_html(self.cells())
 
 
 def head_to_head(votes: Comparisons, link: Link, consensus: Consensus) -> HeadToHead:

@@ -10,16 +10,14 @@ from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
 from isplitlbi.data.comparisons import Comparisons
+from isplitlbi.data.frames import DEFAULT_KIND
 from isplitlbi.data.readers import Parts
 from isplitlbi.data.summary import Summary
 from isplitlbi.errors import InvalidSetting, InvalidVotes
 from isplitlbi.estimators.cards import (
-    FeatureEffect,
-    OwnScores,
     UserCard,
     feature_effects,
     habit_intervals,
-    own_scores,
     user_cards,
 )
 from isplitlbi.estimators.certainty import Certainty, Standing
@@ -30,13 +28,14 @@ from isplitlbi.estimators.leaderboard import (
     head_to_head,
     score_intervals,
 )
+from isplitlbi.estimators.lists import FeatureEffects, UserCards
 from isplitlbi.estimators.predicting import ScorePredictor
 from isplitlbi.estimators.standing import standing_of
 from isplitlbi.fitting import Fitted
 from isplitlbi.model.terms import Feature
 from isplitlbi.typing import Floats
 
-__all__ = ["MeasuredEstimator"]
+__all__ = ["MeasuredEstimator", "leaderboard_of"]
 
 
 class MeasuredEstimator(ScorePredictor):
@@ -48,6 +47,12 @@ class MeasuredEstimator(ScorePredictor):
     _certainty: Certainty | None
     _standing: Standing | None
     _board: Leaderboard | None
+
+    @property
+    def _frame_kind(self) -> str:
+        """Of which kind frames of results are: that of the votes."""
+        votes = self.fitted_.votes
+        return votes.frame_kind if isinstance(votes, Comparisons) else DEFAULT_KIND
 
     # --- votes ------------------------------------------------------------------------------
 
@@ -91,23 +96,22 @@ class MeasuredEstimator(ScorePredictor):
         """
         check_is_fitted(self, "fitted_")
         if self._board is None:
-            standing, counts = self._where_items_stand(), Counts.of(self.votes())
-            # Threads would wait for each other longer than these small matrices take.
-            with threadpool_limits(1, user_api="blas"):
-                self._board = Leaderboard.of(self.items_, self.parameters_.common, standing, counts)
+            board = leaderboard_of(self.votes(), self.fitted_, self._where_items_stand())
+            self._board = board.framed_as(self._frame_kind)
         return self._board
 
     def head_to_head(self) -> HeadToHead:
         """Return every pair that was compared: what the votes say, and the consensus expects."""
         check_is_fitted(self, "fitted_")
-        return head_to_head(self.votes(), self.link_, self.parameters_.common)
+        found = head_to_head(self.votes(), self.link_, self.parameters_.common)
+        return found.framed_as(self._frame_kind)
 
     def consensus_intervals(self) -> tuple[Floats, Floats]:
         """Return the intervals of the leaderboard (95 %), in the order of ``items_``."""
         check_is_fitted(self, "fitted_")
         return score_intervals(self.parameters_.common.scores, self._where_items_stand())
 
-    def features(self) -> tuple[FeatureEffect, ...]:
+    def features(self) -> FeatureEffects:
         """Return what features count for in the consensus, with 95 % intervals.
 
         Intervals hold for other users who might have voted, too. There is nothing to return where
@@ -117,8 +121,9 @@ class MeasuredEstimator(ScorePredictor):
         if self.summary_.units is None or not any(
             isinstance(term, Feature) for term in self.terms_.all
         ):
-            return ()
-        return feature_effects(self._known_how_surely(), self.summary_.units)
+            return FeatureEffects().framed_as(self._frame_kind)
+        found = feature_effects(self._known_how_surely(), self.summary_.units)
+        return FeatureEffects(found).framed_as(self._frame_kind)
 
     def habit_intervals(self) -> tuple[Floats, Floats]:
         """Return between what the tie habits of the items lie, as factors, in 95 % of draws."""
@@ -127,22 +132,15 @@ class MeasuredEstimator(ScorePredictor):
 
     # --- users ------------------------------------------------------------------------------
 
-    def own_scores(self, user: Any) -> OwnScores:
-        """Return the scores of a user with 95 % intervals, beside the mean of all items.
-
-        They also say which differ from the consensus by more than chance.
-        """
-        index = self._voter(user)
-        return own_scores(self._known_how_surely(), index)
-
     def user_card(self, user: Any) -> UserCard:
         """Say in which ways a user differs from the group, with 95 % intervals and in words."""
         return self._cards([self._voter(user)])[0]
 
-    def user_cards(self) -> tuple[UserCard, ...]:
+    def user_cards(self) -> UserCards:
         """Write the cards of all users who have voted, in the order of ``users_``."""
         check_is_fitted(self, "fitted_")
-        return self._cards(np.flatnonzero(self.summary_.votes_per_user).tolist())
+        cards = self._cards(np.flatnonzero(self.summary_.votes_per_user).tolist())
+        return UserCards(cards).framed_as(self._frame_kind)
 
     def _cards(self, users: list[int]) -> tuple[UserCard, ...]:
         if self.fitted_.dynamics is None:
@@ -167,3 +165,11 @@ class MeasuredEstimator(ScorePredictor):
         if user is None:
             raise InvalidSetting("name a user: the consensus has no votes of its own.")
         return self.user_index(user)
+
+
+def leaderboard_of(votes: Comparisons, fitted: Fitted, standing: Standing) -> Leaderboard:
+    """Return the consensus of a fit of these votes, item by item."""
+    # Threads would wait for each other longer than these small matrices take.
+    with threadpool_limits(1, user_api="blas"):
+        common = fitted.parameters.common
+        return Leaderboard.of(votes.items, common, standing, Counts.of(votes))

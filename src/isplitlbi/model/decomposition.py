@@ -6,19 +6,21 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
+import polars as pl
 from scipy.sparse import csr_array
 
 from isplitlbi.data.comparisons import Comparisons
-from isplitlbi.data.layout import SHARPNESS, Layout
+from isplitlbi.data.frames import Tabular
+from isplitlbi.data.layout import SHARPNESS, TASTE, Layout
 from isplitlbi.model.links import Link
 from isplitlbi.model.parameters import Parameters
-from isplitlbi.typing import Floats, Indices
+from isplitlbi.typing import Floats, Indices, Labels
 
 __all__ = ["Decomposition", "decompose", "squares_by_term"]
 
 
-@dataclass(frozen=True, eq=False)
-class Decomposition:
+@dataclass(frozen=True, eq=False, repr=False)
+class Decomposition(Tabular):
     """The three parts of the users' deviations, with disjoint supports.
 
     Each is a sparse matrix of users and places of the consensus vector: the items, then the traits,
@@ -31,12 +33,47 @@ class Decomposition:
         What each term, in the order of ``model.terms_.names``, has to do with how a user's margins
         and thresholds differ from the consensus, over the user's own votes: a share of all squares.
         Nothing for a user who does not differ.
+    users, items : arrays of ids
+    traits : tuple of str
+        What the places after the items are.
     """
 
     abnormal: csr_array
     personal: csr_array
     noise: csr_array
     shares: Floats
+    users: Labels
+    items: Labels
+    traits: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        """Say how many numbers each part has."""
+        sizes = ", ".join(f"{part.nnz:,} {name}" for name, part in self._parts().items())
+        return f"Decomposition: {sizes} deviations of {len(self.users):,} users"
+
+    def _parts(self) -> dict[str, csr_array]:
+        return {"abnormal": self.abnormal, "personal": self.personal, "noise": self.noise}
+
+    def _table(self) -> pl.DataFrame:
+        """Return every number that is not zero: whose it is, of which term and item, which part.
+
+        Only taste is of items.
+        """
+        terms = pl.Series([TASTE] * len(self.items) + list(self.traits), dtype=pl.String)
+        nothing = pl.Series([None] * len(self.traits), dtype=pl.Series(self.items).dtype)
+        items, users, tables = pl.Series(self.items).append(nothing), pl.Series(self.users), []
+        for name, part in self._parts().items():
+            entries = part.tocoo()
+            at = entries.col.astype(np.int64)
+            whose = entries.row.astype(np.int64)
+            columns = {"user": users.gather(whose), "term": terms.gather(at)}
+            columns |= {
+                "item": items.gather(at),
+                "part": pl.Series([name] * len(at), dtype=pl.String),
+            }
+            columns["deviation"] = pl.Series(entries.data)
+            tables.append(pl.DataFrame(columns).with_columns(_user=whose, _place=at))
+        return pl.concat(tables).sort("_user", "_place").drop("_user", "_place")
 
     def __iter__(self) -> Iterator[csr_array]:
         """Return the three parts one after another."""
@@ -72,7 +109,8 @@ def decompose(
         _matrix(parameters, np.where(part, deviation, 0.0))
         for part in (is_abnormal, stands_out, ~is_abnormal & ~stands_out)
     )
-    return Decomposition(abnormal, personal, noise, shares)
+    traits = parameters.vector.traits
+    return Decomposition(abnormal, personal, noise, shares, votes.users, votes.items, traits)
 
 
 def squares_by_term(votes: Comparisons, parameters: Parameters) -> Floats:

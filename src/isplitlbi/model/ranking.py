@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
+from isplitlbi.data.frames import FIRST, Tabular, numbers_or_empty
+from isplitlbi.markup import as_html
 from isplitlbi.typing import Floats
 
 __all__ = ["Ranking", "Relation", "as_good_as", "better_than", "relation"]
@@ -15,8 +18,8 @@ __all__ = ["Ranking", "Relation", "as_good_as", "better_than", "relation"]
 Relation = Literal["better", "tied", "worse"]
 
 
-@dataclass(frozen=True, eq=False)
-class Ranking:
+@dataclass(frozen=True, eq=False, repr=False)
+class Ranking(Tabular):
     """Items from best to worst, in tiers where there can be ties.
 
     One item beats another when their scores differ by more than the threshold of the pair, which is
@@ -37,6 +40,10 @@ class Ranking:
         was not compared stands where the consensus puts it.
     habits : (n_items,)
         By which factor each item changes the threshold of its pairs; 1 where items have no habits.
+    has_habits : bool
+        Whether they have.
+    user
+        Whose ranking it is; None for the consensus.
     """
 
     items: NDArray[Any]
@@ -45,6 +52,8 @@ class Ranking:
     tier: NDArray[np.intp] | None
     compared: NDArray[np.bool_]
     habits: Floats
+    has_habits: bool = field(default=False, kw_only=True)
+    user: Any = field(default=None, kw_only=True)
 
     @classmethod
     def of(
@@ -54,6 +63,7 @@ class Ranking:
         threshold: float | None,
         compared: NDArray[np.bool_],
         habits: Floats | None = None,
+        user: Any = None,
     ) -> Ranking:
         """Rank items by score.
 
@@ -76,7 +86,10 @@ class Ranking:
                 if place == 0 or ranked[best] - score > enough:
                     current, best = current + 1, place
                 tier[place] = current
-        return cls(items[order], ranked, threshold, tier, compared[order], factors)
+        return cls(
+            items[order], ranked, threshold, tier, compared[order], factors,
+            has_habits=habits is not None, user=user,
+        )  # fmt: skip
 
     @property
     def tiers(self) -> list[list[Any]]:
@@ -88,6 +101,37 @@ class Ranking:
 
     def __len__(self) -> int:
         return len(self.items)
+
+    def _table(self) -> pl.DataFrame:
+        """Return tier, item and score, best first; tiers are empty where there are no ties.
+
+        Of a user there is also whether the item was compared. Where items have tie habits, there is
+        by which factor each changes the threshold of its pairs.
+        """
+        tier = np.zeros(len(self), dtype=np.int64) if self.tier is None else self.tier
+        columns = {
+            "tier": numbers_or_empty(tier),
+            "item": pl.Series(self.items),
+            "score": pl.Series(self.scores),
+        }
+        if self.user is not None:
+            columns["compared"] = pl.Series(self.compared)
+        if self.has_habits:
+            columns["tie_factor"] = pl.Series(self.habits)
+        return pl.DataFrame(columns)
+
+    def __repr__(self) -> str:
+        """Say whose it is, and of how many items."""
+        whose = "" if self.user is None else f" of {self.user!r}"
+        tiers = "" if self.tier is None else f" in {len(self.tiers)} tiers"
+        return f"Ranking{whose}: {len(self)} items{tiers}"
+
+    def _repr_html_(self) -> str:
+        """Show a notebook the first tiers."""
+        tiers = [[number, ", ".join(map(str, tier))] for number, tier in enumerate(self.tiers, 1)]
+        more = [["..."] * 2] if len(tiers) > FIRST else []
+        head = ["rank" if self.tier is None else "tier", "items"]
+        return as_html(self._said(), head, [*tiers[:FIRST], *more])
 
     def __str__(self) -> str:
         """Show one line per tier."""

@@ -9,7 +9,6 @@ from isplitlbi.solvers.driver import follow
 from isplitlbi.solvers.explicit import Explicit
 from isplitlbi.solvers.implicit import Implicit
 from isplitlbi.solvers.likelihood import (
-    bootstrap_consensus,
     fit_before_entries,
     fit_consensus,
     fit_users,
@@ -22,7 +21,6 @@ __all__ = [
     "Implicit",
     "PathSettings",
     "Scheme",
-    "bootstrap_consensus",
     "default_times",
     "fit_before_entries",
     "fit_consensus",

@@ -32,7 +32,6 @@ from isplitlbi.typing import Floats, Indices
 
 __all__ = [
     "ACCURACY",
-    "bootstrap_consensus",
     "by_itself",
     "fit_before_entries",
     "fit_consensus",
@@ -45,7 +44,6 @@ SCORE_VARIANCE = 1e4
 
 # The last Newton step, relative to where it leads; the error is a small fraction of that.
 ACCURACY = 1e-9
-BOOTSTRAP_ACCURACY = 1e-6  # far below the spread that is looked for
 
 # What holds consensus and users to the start of a fit before anybody leaves: hardly anything.
 WEAK_HOLD = 1e-5
@@ -102,34 +100,6 @@ def fit_consensus(
     return _fit_pooled(pooled, link, delta, variance, by_itself(votes, runtime))
 
 
-def bootstrap_consensus(
-    votes: Comparisons, link: Link, n_draws: int, seed: int = 0, delta: float = 1e-3
-) -> Floats:
-    """Fit the consensus of users drawn with replacement, again and again.
-
-    Returns
-    -------
-    scores : (n_draws, n_items)
-    """
-    rng, n_items, runtime = np.random.default_rng(seed), votes.n_items, Local(votes)
-    of_users = tally(votes, by_user=True)
-    keys = of_users.first.astype(np.int64) * n_items + of_users.second
-    pairs, place = np.unique(keys, return_inverse=True)
-    start = fit_consensus(votes, link, delta)
-    voters = np.flatnonzero(votes.votes_per_user)
-    drawn = np.empty((n_draws, n_items))
-    for row in drawn:
-        chosen = rng.choice(voters, len(voters))
-        times = np.bincount(chosen, minlength=votes.n_users)[of_users.user]
-        counts = [np.bincount(place, times * each, len(pairs)) for each in of_users.counts]
-        pooled = _pooled(n_items, pairs, np.array(counts))
-        fitted = _fit_pooled(
-            pooled, link, delta, SCORE_VARIANCE, runtime, start, BOOTSTRAP_ACCURACY
-        )
-        row[:] = fitted.scores
-    return drawn
-
-
 def _pairs(votes: Comparisons, runtime: Runtime) -> tuple[Indices, Floats]:
     """Return the pairs ``first * n_items + second`` that occur anywhere, and their counts."""
     found, n_items = tally(votes), votes.n_items
@@ -164,22 +134,15 @@ def _pooled(n_items: int, pairs: Indices, counts: Floats) -> Layout:
 
 
 def _fit_pooled(
-    pooled: Layout,
-    link: Link,
-    delta: float,
-    variance: float,
-    runtime: Runtime,
-    start: Consensus | None = None,
-    accuracy: float = ACCURACY,
+    pooled: Layout, link: Link, delta: float, variance: float, runtime: Runtime
 ) -> Consensus:
     """Fit the only user, beside a consensus of no opinion; the threshold is hardly held."""
     vector = pooled.vector
     nothing = np.zeros(vector.width)
     nothing[vector.threshold] = max(START, delta)
     anchor = Anchor.ridge(nothing, vector.width, variance, _holds(pooled, {THRESHOLD: HARDLY_HELD}))
-    guess = np.zeros(vector.width) if start is None else start.values - nothing
     _, fitted, *_ = Solver(pooled, link, delta, runtime).solve(
-        anchor, accuracy, nothing.copy(), guess
+        anchor, ACCURACY, nothing.copy(), np.zeros(vector.width)
     )
     fitted[vector.scores] -= np.mean(fitted[vector.scores])  # by the prior, but for rounding
     values = nothing + fitted

@@ -17,7 +17,7 @@ from isplitlbi.diagnostics.check import check
 from isplitlbi.estimators import ScoreEstimator
 from isplitlbi.output.report.ids import shown_id
 from isplitlbi.output.report.people import Cards, features_of, people_of
-from isplitlbi.output.tables import effect_table
+from isplitlbi.output.tables import as_polars
 from isplitlbi.output.words import (
     LISTS_IN_WORDS,
     NO_TIES,
@@ -229,7 +229,7 @@ def _effect(model: ScoreEstimator) -> dict[str, Any]:
     unreliable = model.abnormality_.on(UNRELIABLE)
     if not unreliable[np.unique(model.votes().user)].all():
         found = model.effect_of_leaving_out()
-        rows = effect_table(found).to_dicts()
+        rows = as_polars(found).to_dicts()
         return {"sentence": found.sentence(), "rows": rows if found.left_out else []}
     return {"sentence": "Nobody is left to make a consensus without them.", "rows": []}
 
