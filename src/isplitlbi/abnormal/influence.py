@@ -12,6 +12,7 @@ from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.errors import InvalidVotes
 from isplitlbi.model.parameters import Consensus
 from isplitlbi.model.ranking import Ranking
+from isplitlbi.nouns import NOUNS, Nouns
 from isplitlbi.typing import Floats, Labels, Mask, Places
 
 __all__ = ["N_BOOTSTRAP", "Effect", "find_effect"]
@@ -54,15 +55,15 @@ class Effect:
         """How many pairs of items share a tier only with them."""
         return _pairs_that_share_a_tier(self.tier_with, but_not=self.tier_without)
 
-    def sentence(self) -> str:
-        """Say whether it matters."""
+    def sentence(self, nouns: Nouns = NOUNS) -> str:
+        """Say whether it matters, to a person who calls items and users by these nouns."""
         n = len(self.left_out)
         if n == 0:
             return "Nobody was left out, so the consensus stays as it is."
-        who = f"Without {n} user{'s' if n > 1 else ''}"
+        who = f"Without {nouns.n_users(n)}"
         moved = self.rank_with != self.rank_without
         tiers = [
-            f"{_pairs(amount)} into {where}"
+            f"{_pairs(amount, nouns)} into {where}"
             for amount, where in (
                 (self.pairs_joined, "the same tier"),
                 (self.pairs_parted, "different tiers"),
@@ -78,12 +79,12 @@ class Effect:
         )
         n_beyond = int(np.count_nonzero(beyond))
         parts = [
-            f"{who} {np.count_nonzero(moved)} of {len(self.items)} items change their rank, by at "
-            f"most {self.most_moved}",
+            f"{who} {np.count_nonzero(moved)} of {nouns.n_items(len(self.items))} change their "
+            f"rank, by at most {self.most_moved}",
             f"{n_beyond} of these moves go{'es' if n_beyond == 1 else ''} beyond what drawing "
-            "other users would do"
+            f"other {nouns.users} would do"
             if n_beyond
-            else "no move goes beyond what drawing other users would do",
+            else f"no move goes beyond what drawing other {nouns.users} would do",
             *tiers,
         ]
         return f"{'; '.join(parts)}."
@@ -136,8 +137,10 @@ def find_effect(
     )
 
 
-def _pairs(amount: int) -> str:
-    return "one pair of items moves" if amount == 1 else f"{amount} pairs of items move"
+def _pairs(amount: int, nouns: Nouns) -> str:
+    if amount == 1:
+        return f"one pair of {nouns.items} moves"
+    return f"{amount} pairs of {nouns.items} move"
 
 
 def _pairs_that_share_a_tier(tier: Places | None, *, but_not: Places | None) -> int:

@@ -95,12 +95,14 @@ class MeasuredEstimator(ScorePredictor):
             # Threads would wait for each other longer than these small matrices take.
             with threadpool_limits(1, user_api="blas"):
                 self._board = Leaderboard.of(self.items_, self.parameters_.common, standing, counts)
+        if self._board.nouns != self.nouns:  # since then, items are called something else
+            self._board = replace(self._board, nouns=self.nouns)
         return self._board
 
     def head_to_head(self) -> HeadToHead:
         """Return every pair that was compared: what the votes say, and the consensus expects."""
         check_is_fitted(self, "fitted_")
-        return head_to_head(self.votes(), self.link_, self.parameters_.common)
+        return head_to_head(self.votes(), self.link_, self.parameters_.common, self.nouns)
 
     def consensus_intervals(self) -> tuple[Floats, Floats]:
         """Return the intervals of the leaderboard (95 %), in the order of ``items_``."""
@@ -150,7 +152,7 @@ class MeasuredEstimator(ScorePredictor):
                 f"there are no cards of users: {type(self).__name__} does not say by how much "
                 "users differ. Fit ISplitLBI."
             )
-        return user_cards(self.votes(), self._known_how_surely(), users)
+        return user_cards(self.votes(), self._known_how_surely(), users, self.nouns)
 
     def _where_items_stand(self) -> Standing:
         if self._standing is None:

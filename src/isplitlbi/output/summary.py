@@ -39,11 +39,13 @@ def print_fit(console: Console, model: ISplitLBI, folder: Path, seconds: float) 
     """Print what a fit came to, and where to go on."""
     from isplitlbi.output.words import chosen_in_words, lists_in_words
 
-    console.print(f"Fitted in {seconds:.1f} s: {model.summary_}.", markup=False)
+    nouns = model.nouns
+    console.print(f"Fitted in {seconds:.1f} s: {model.summary_.in_words(nouns)}.", markup=False)
+    named = lists_in_words(len(model.unreliable_users_), len(model.different_users_), nouns=nouns)
     console.print(
         f"Stopped at t = {model.time_:.3g} of the path ({chosen_in_words(model)}); "
-        f"{len(model.left_consensus_)} of {len(model.users_)} users have left the consensus at "
-        f"that time. {lists_in_words(len(model.unreliable_users_), len(model.different_users_))}.\n"
+        f"{len(model.left_consensus_)} of {nouns.n_users(len(model.users_))} have left the "
+        f"consensus at that time. {named}.\n"
     )
     print_differences(console, model)
     print_tiers(console, model, most=6)
@@ -120,14 +122,15 @@ def print_leaderboard(console: Console, model: ScoreEstimator) -> None:
     from isplitlbi.estimators.leaderboard import TOO_FEW
 
     board = model.leaderboard()
-    table, is_whole = text_table(board.cells()), True
+    table, is_whole = text_table(board.cells(), model.nouns), True
     if console.is_terminal and width_of(table) > console.width:
-        table, is_whole = text_table(board.cells(with_counts=False), gap=1), False
+        table = text_table(board.cells(with_counts=False), model.nouns, gap=1)
+        is_whole = False
     console.print(Text("Consensus", style="italic"))
     print_whole(console, table)
     if rest := board.cells_of_unranked():
         console.print(f"\n{TOO_FEW}")
-        print_whole(console, text_table(rest))
+        print_whole(console, text_table(rest, model.nouns))
     console.print()
     for word, means in board.legend(with_counts=is_whole).items():
         console.print(f"{word:<5}  {means}.")
@@ -138,9 +141,13 @@ def print_pairs(console: Console, model: ScoreEstimator) -> None:
     """Print every pair that was compared, better items first."""
     from rich.text import Text
 
-    console.print(Text("Head to head: what the item did against the other", style="italic"))
-    print_whole(console, text_table(model.head_to_head().cells()))
-    console.print("W/T/L: wins, ties and losses of the item, in per cent of the votes on the pair.")
+    nouns = model.nouns
+    title = f"Head to head: what the {nouns.item} did against the other"
+    console.print(Text(title, style="italic"))
+    print_whole(console, text_table(model.head_to_head().cells(), nouns))
+    console.print(
+        f"W/T/L: wins, ties and losses of the {nouns.item}, in per cent of the votes on the pair."
+    )
     console.print("Predicted: what the consensus expects of the same votes.")
 
 
@@ -158,7 +165,7 @@ def print_tiers(
     console.print(_title(ranking, user))
     table = Table(box=None, pad_edge=False)
     table.add_column("tier", justify="right")
-    table.add_column("items (score)", overflow="fold")
+    table.add_column(f"{model.nouns.items} (score)", overflow="fold")
     by_tier: dict[int, list[str]] = {}
     for tier, item, score, seen in zip(
         ranking.tier, ranking.items, ranking.scores, ranking.compared, strict=True
@@ -202,11 +209,14 @@ def print_ranking(
             row.append(f"{own[place]['low']:.2f} to {own[place]['high']:.2f}")
             row.append("yes" if own[place]["differs"] else "no")
         cells.append([*row, *([factor(ranking.habits[place])] if has_habits else [])])
-    print_whole(console, text_table(cells))
+    print_whole(console, text_table(cells, model.nouns))
     if most is not None and len(ranking) > most:
-        console.print(f"... and {len(ranking) - most} more items.")
+        console.print(f"... and {len(ranking) - most} more {model.nouns.items}.")
     if has_intervals:
-        console.print("95 %: where this user's score lies, beside the mean of all items.")
+        console.print(
+            f"95 %: where this {model.nouns.user}'s score lies, beside the mean of all "
+            f"{model.nouns.items}."
+        )
         console.print("differs: from the consensus, by more than chance.")
     _print_below(console, model, ranking)
 
@@ -224,9 +234,9 @@ def _print_below(console: Console, model: ScoreEstimator, ranking: Ranking) -> N
     from isplitlbi.output.words import threshold_in_words
 
     if not ranking.compared.all():
-        console.print("* never compared by this user: placed by the consensus.")
+        console.print(f"* never compared by this {model.nouns.user}: placed by the consensus.")
     if ranking.threshold is not None:
-        console.print(threshold_in_words(ranking.threshold, model.terms_.has_habits))
+        console.print(threshold_in_words(ranking.threshold, model.terms_.has_habits, model.nouns))
     if model.summary_.units is not None:
         console.print(f"Both sides alike in {', '.join(model.summary_.units.names)}.", markup=False)
     console.print()

@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from isplitlbi.markup import printable
+from isplitlbi.nouns import NOUNS, Nouns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -65,8 +66,8 @@ class Format(StrEnum):
     json = "json"
 
 
-def emit(table: pl.DataFrame, format: Format) -> None:
-    """Write a table to standard output."""
+def emit(table: pl.DataFrame, format: Format, nouns: Nouns = NOUNS) -> None:
+    """Write a table to standard output; only headings for people are in the words of the study."""
     if format is Format.csv:
         sys.stdout.write(table.write_csv())
     elif format is Format.json:
@@ -77,8 +78,9 @@ def emit(table: pl.DataFrame, format: Format) -> None:
 
         console, shown = standard_output(), Table(box=None, pad_edge=False)
         for name, kind in table.schema.items():
+            side: Any = "right" if kind.is_numeric() else "left"
             shown.add_column(
-                name.replace("_", " "), justify="right" if kind.is_numeric() else "left",
+                nouns.heading(name).replace("_", " "), justify=side,
                 **(of_ids(console) if name in IDS else {"overflow": "fold"}),
             )  # fmt: skip
         for row in table.iter_rows():
@@ -125,7 +127,7 @@ def width_of(table: Table) -> int:
     return roomy.measure(table).maximum
 
 
-def text_table(cells: Sequence[Sequence[str]], gap: int = 2) -> Table:
+def text_table(cells: Sequence[Sequence[str]], nouns: Nouns = NOUNS, *, gap: int = 2) -> Table:
     """Return a table of texts, the headings first: names on the left, numbers on the right."""
     from rich.table import Table
     from rich.text import Text
@@ -134,8 +136,9 @@ def text_table(cells: Sequence[Sequence[str]], gap: int = 2) -> Table:
     for name in cells[0]:
         is_name, is_id = name in ("item", "other", "group"), name in ("item", "other")
         table.add_column(
-            name, justify="left" if is_name else "right", overflow="fold", no_wrap=not is_id
-        )
+            nouns.heading(name), justify="left" if is_name else "right", overflow="fold",
+            no_wrap=not is_id,
+        )  # fmt: skip
     for row in cells[1:]:
         table.add_row(*map(Text, row))
     return table
@@ -191,23 +194,27 @@ def print_notes(reading: Reading) -> None:
         remark(str(note))
 
 
-def print_check(console: Console, reading: Reading, diagnosis: Diagnosis) -> None:
+def print_check(
+    console: Console, reading: Reading, diagnosis: Diagnosis, nouns: Nouns = NOUNS
+) -> None:
     """Print what `check` found."""
     from rich.table import Table
     from rich.text import Text
 
     from isplitlbi.data.summary import Summary
 
-    console.print(f"{Summary.of(reading.votes)} ({reading.preset}).", markup=False)
+    console.print(f"{Summary.of(reading.votes).in_words(nouns)} ({reading.preset}).", markup=False)
     for note in reading.notes:
         console.print(str(note), markup=False)
     figures = diagnosis.summary
     least, median, most = (figures[f"votes_per_user_{what}"] for what in ("min", "median", "max"))
-    console.print(f"Votes per user: {least:g} to {most:g}, half of them at most {median:g}.")
+    console.print(
+        f"Votes per {nouns.user}: {least:g} to {most:g}, half of them at most {median:g}."
+    )
     findings = Table.grid(padding=(0, 2, 1, 0))
     for finding in diagnosis.findings:
         severity = finding.severity.name.lower()
-        findings.add_row(Text(severity, style="bold"), Text(printable(finding.sentence)))
+        findings.add_row(Text(severity, style="bold"), Text(printable(finding.in_words(nouns))))
     console.print()
     console.print(findings)
 
@@ -231,17 +238,19 @@ def print_entries(console: Console, model: ISplitLBI, truth: Truth) -> None:
     from isplitlbi.output.words import lists_in_words
 
     n_unreliable, n_different = len(model.unreliable_users_), len(model.different_users_)
-    console.print(f"{lists_in_words(n_unreliable, n_different, len(model.users_))}.\n")
+    named = lists_in_words(n_unreliable, n_different, len(model.users_), model.nouns)
+    console.print(f"{named}.\n")
     truly = dict(zip(model.users_.tolist(), truth.kind, strict=True))
     table = users_table(model).filter("abnormal")
     names = [truly[user] for user in table["user"]]
     table = table.with_columns(truly=pl.Series(names, dtype=pl.String))
-    _print_lists(console, table, ("user", "entry_rank", "effect", "kind", "quality", "truly"))
-    named = set(model.abnormal_users_)
+    columns = ("user", "entry_rank", "effect", "kind", "quality", "truly")
+    _print_lists(console, table, columns, model.nouns)
+    found = set(model.abnormal_users_)
     true = set(model.users_[truth.abnormal].tolist())
     console.print(
-        f"{len(named & true)} of the {len(true)} truly abnormal users found, "
-        f"{len(named - true)} other{'' if len(named - true) == 1 else 's'} named.\n"
+        f"{len(found & true)} of the {len(true)} truly abnormal users found, "
+        f"{len(found - true)} other{'' if len(found - true) == 1 else 's'} named.\n"
     )
 
 
@@ -254,27 +263,31 @@ def print_abnormal(
 
     n_users = int((model.summary_.votes_per_user > 0).sum())
     n_unreliable, n_different = (int(found.on(name).sum()) for name in (UNRELIABLE, DIFFERENT))
-    named = lists_in_words(n_unreliable, n_different, n_users)
+    nouns = model.nouns
+    named = lists_in_words(n_unreliable, n_different, n_users, nouns)
     console.print(f"{named}; {chance_in_words(found.fdr)}.\n")
     if n_users < LEAST_USERS:
-        console.print("With fewer than three users, nobody can tell who is unlike the others.")
-    _print_lists(console, shown, ("user", "votes", "effect", "kind", "quality", "explanation"))
+        console.print(
+            f"With fewer than three {nouns.users}, nobody can tell who is unlike the others."
+        )
+    columns = ("user", "votes", "effect", "kind", "quality", "explanation")
+    _print_lists(console, shown, columns, nouns)
     if few := int((found.votes_needed > 0).sum()):
         most = int(found.votes_needed.max())
-        users = "user has" if few == 1 else "users have"
         console.print(
-            f"{few} {users} too few votes to be named at all; it would take up to {most} votes."
+            f"{nouns.n_users(few)} {'has' if few == 1 else 'have'} too few votes to be named at "
+            f"all; it would take up to {most} votes."
         )
     if n_unreliable == n_users:
-        console.print("Nobody is left to make a consensus without the unreliable users.")
+        console.print(f"Nobody is left to make a consensus without the unreliable {nouns.users}.")
     elif n_unreliable and model.has_votes():
-        console.print(model.effect_of_leaving_out(fdr=found.fdr).sentence())
+        console.print(model.effect_of_leaving_out(fdr=found.fdr).sentence(nouns))
     elif n_unreliable:
         console.print("What leaving them out would change: --effect reads the votes and tells.")
     if n_different:
         console.print(
             "Different is not bad: a taste of one's own, or a steady hand, is named too. "
-            "Such users stay in the consensus."
+            f"Such {nouns.users} stay in the consensus."
         )
 
 
@@ -282,17 +295,22 @@ _HEADINGS = {"entry_rank": "left as"}
 _ON_THE_RIGHT = ("votes", "entry_rank", "quality")
 
 
-def _print_lists(console: Console, shown: pl.DataFrame, columns: Sequence[str]) -> None:
+def _print_lists(
+    console: Console, shown: pl.DataFrame, columns: Sequence[str], nouns: Nouns
+) -> None:
     """Print some users list by list; those who are on none come last."""
-    from isplitlbi.output.words import LISTS_IN_WORDS
+    from isplitlbi.output.words import meaning_of_lists
 
-    for name, words in LISTS_IN_WORDS.items():
+    for name, words in meaning_of_lists(nouns).items():
         title = f"{name.capitalize()}: {words}"
-        _print_users(console, shown.filter(shown["list"] == name), title, columns)
-    _print_users(console, shown.filter(shown["list"].is_null()), "On neither list", columns)
+        _print_users(console, shown.filter(shown["list"] == name), title, columns, nouns)
+    rest = shown.filter(shown["list"].is_null())
+    _print_users(console, rest, "On neither list", columns, nouns)
 
 
-def _print_users(console: Console, shown: pl.DataFrame, title: str, columns: Sequence[str]) -> None:
+def _print_users(
+    console: Console, shown: pl.DataFrame, title: str, columns: Sequence[str], nouns: Nouns
+) -> None:
     from rich.text import Text
 
     from isplitlbi.output.words import effect_in_words
@@ -304,7 +322,7 @@ def _print_users(console: Console, shown: pl.DataFrame, title: str, columns: Seq
         side = "right" if name in _ON_THE_RIGHT else "left"
         how = {"overflow": "fold", "no_wrap": name in ("effect", "kind")}
         how = of_ids(console) if name in IDS else how
-        table.add_column(_HEADINGS.get(name, name), justify=side, **how)  # type: ignore[arg-type]
+        table.add_column(_HEADINGS.get(name, nouns.heading(name)), justify=side, **how)  # type: ignore[arg-type]
     for row in shown.iter_rows(named=True):
         told = {name: _shown(row[name]) for name in columns}
         told["effect"] = effect_in_words(row["effect"], row["effect_low"], row["effect_high"])
@@ -314,9 +332,9 @@ def _print_users(console: Console, shown: pl.DataFrame, title: str, columns: Seq
     console.print()
 
 
-def print_user(console: Console, table: pl.DataFrame, user: str) -> None:
+def print_user(console: Console, table: pl.DataFrame, user: str, nouns: Nouns = NOUNS) -> None:
     """Print what is known of one user, before the votes that tell most."""
-    from isplitlbi.output.words import LISTS_IN_WORDS, effect_in_words, p_in_words
+    from isplitlbi.output.words import effect_in_words, meaning_of_lists, p_in_words
 
     row = table.filter(table["user"].cast(str) == user).row(0, named=True)
     left = "never left" if row["entry_rank"] is None else f"left as number {row['entry_rank']}"
@@ -330,7 +348,7 @@ def print_user(console: Console, table: pl.DataFrame, user: str) -> None:
     console.print(f"{printable(user)}: {figures}.", markup=False)
     if row["list"]:
         also = f" ({p_in_words(row['p_unreliable'])})" if row["list"] == "unreliable" else ""
-        console.print(f"{row['list'].capitalize()}: {LISTS_IN_WORDS[row['list']]}{also}.")
+        console.print(f"{row['list'].capitalize()}: {meaning_of_lists(nouns)[row['list']]}{also}.")
     if row["explanation"]:
         kind = f"{row['kind']}: " if row["kind"] else ""
         console.print(f"{kind}{row['explanation']}.", markup=False)
