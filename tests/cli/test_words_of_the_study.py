@@ -16,8 +16,7 @@ COMMANDS = (
     ("rank", "--user", "user-01"),
     ("abnormal", "--all"),
     ("abnormal", "--effect"),
-    ("abnormal", "--user", "user-01"),
-    ("recommend", "--better-than", "item-1"),
+    ("recommend", "--better-than", "item-01"),
 )
 
 
