@@ -209,7 +209,7 @@ class Leaderboard:
             for item, rank, text in zip(self.items.tolist(), self.rank, texts, strict=True)
         }
 
-    def cells(self, *, with_counts: bool = True) -> list[list[str]]:
+    def cells(self, *, with_counts: bool = True, with_votes: bool = True) -> list[list[str]]:
         """Return the table of ranked items as texts, the headings first; the item is third."""
         columns = [
             ["rank", *map(str, self.rank)],
@@ -217,8 +217,9 @@ class Leaderboard:
             ["item", *self._names()],
             ["score", *(f"{score:.2f}" for score in self.score)],
             ["95 %", *self._intervals()],
-            ["votes", *map(_amount, self.votes)],
         ]
+        if with_votes:
+            columns.append(["votes", *map(_amount, self.votes)])
         if with_counts:
             results = zip(self.wins, self.ties, self.losses, strict=True)
             columns.append(["W/T/L", *("/".join(map(_amount, each)) for each in results)])

@@ -141,10 +141,10 @@ def user_against_consensus(model: ScoreEstimator, user: Any, axes: Axes | None =
     axes = _axes(axes, (6, min(2.0 + 0.18 * len(items), 12.0)))
     moved = compared & has_moved
     colours = [INK if each else PALE for each in compared]
-    for place, colour in enumerate(colours):
+    for item, colour in enumerate(colours):
         axes.plot(
-            [0, 1], [common[place], own[place]], "-o", ms=3,
-            color="#2166ac" if moved[place] else colour, lw=1.4 if moved[place] else 0.8,
+            [0, 1], [common[item], own[item]], "-o", ms=3,
+            color="#2166ac" if moved[item] else colour, lw=1.4 if moved[item] else 0.8,
         )  # fmt: skip
     named = np.flatnonzero(moved | (len(items) <= MOST_BESIDE))
     named = named[np.argsort(-np.abs(own - common)[named], kind="stable")][:MOST_BESIDE]

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Format",
     "emit",
+    "fits",
     "listen_to_remarks",
     "model_bar",
     "of_ids",
@@ -50,7 +51,6 @@ __all__ = [
     "remark",
     "standard_output",
     "text_table",
-    "width_of",
 ]
 
 
@@ -73,19 +73,30 @@ def emit(table: pl.DataFrame, format: Format, nouns: Nouns = NOUNS) -> None:
     elif format is Format.json:
         print_json(table.to_dicts())
     else:
-        from rich.table import Table
-        from rich.text import Text
-
-        console, shown = standard_output(), Table(box=None, pad_edge=False)
-        for name, kind in table.schema.items():
-            side: Any = "right" if kind.is_numeric() else "left"
-            shown.add_column(
-                nouns.heading(name).replace("_", " "), justify=side,
-                **(of_ids(console) if name in IDS else {"overflow": "fold"}),
-            )  # fmt: skip
-        for row in table.iter_rows():
-            shown.add_row(*(Text(_shown(value)) for value in row))
+        console = standard_output()
+        shown = _table_of(console, table, nouns)
+        if not fits(console, shown):  # headings may take several lines, names should not
+            shown = _table_of(console, table, nouns, between="\n", gap=1)
         print_table(console, shown)
+
+
+def _table_of(
+    console: Console, table: pl.DataFrame, nouns: Nouns, between: str = " ", gap: int = 2
+) -> Table:
+    """Return any table as it is shown, with a sign between the words of headings."""
+    from rich.table import Table
+    from rich.text import Text
+
+    shown = Table(box=None, pad_edge=False, padding=(0, gap, 0, 0))
+    for name, kind in table.schema.items():
+        side: Any = "right" if kind.is_numeric() else "left"
+        shown.add_column(
+            nouns.heading(name).replace("_", between), justify=side,
+            **(of_ids(console) if name in IDS else {"overflow": "fold"}),
+        )  # fmt: skip
+    for row in table.iter_rows():
+        shown.add_row(*(Text(_shown(value)) for value in row))
+    return shown
 
 
 def of_ids(console: Console) -> dict[str, Any]:
@@ -119,12 +130,12 @@ def print_whole(console: Console, table: Table) -> None:
     print_table(console, table)
 
 
-def width_of(table: Table) -> int:
-    """Return how wide a table is that has all the room that it needs."""
+def fits(console: Console, table: Table) -> bool:
+    """Say whether a screen has the room that a table needs; a file always has."""
     from rich.console import Console
 
     roomy = Console(width=WIDEST)
-    return roomy.measure(table).maximum
+    return not console.is_terminal or roomy.measure(table).maximum <= console.width
 
 
 def text_table(cells: Sequence[Sequence[str]], nouns: Nouns = NOUNS, *, gap: int = 2) -> Table:
@@ -293,6 +304,7 @@ def print_abnormal(
 
 _HEADINGS = {"entry_rank": "left as"}
 _ON_THE_RIGHT = ("votes", "entry_rank", "quality")
+NOTE_INDENT, LEAST_OF_IDS = 4, 8  # columns
 
 
 def _print_lists(
@@ -311,25 +323,63 @@ def _print_lists(
 def _print_users(
     console: Console, shown: pl.DataFrame, title: str, columns: Sequence[str], nouns: Nouns
 ) -> None:
+    """Print some users; where a screen is too narrow, explanations stand below the figures."""
+    from rich.padding import Padding
     from rich.text import Text
-
-    from isplitlbi.output.words import effect_in_words
 
     if len(shown) == 0:
         return
+    headings = [_HEADINGS.get(name, nouns.heading(name)) for name in columns]
+    rows = [_told(row, columns) for row in shown.iter_rows(named=True)]
+    table = _table_of_users(console, title, columns, [headings, *rows])
+    if columns[-1] != "explanation" or fits(console, table):
+        print_table(console, table)
+    else:
+        widths = _widths(console, [[*row[:-1]] for row in [headings, *rows]])
+        for place, row in enumerate(rows):
+            table = _table_of_users(console, title, columns[:-1], [headings, row])
+            table.title, table.show_header = (title, True) if place == 0 else (None, False)
+            for column, width in zip(table.columns, widths, strict=True):
+                column.width = width
+            console.print(table)
+            console.print(Padding(Text(row[-1]), (0, 0, 0, NOTE_INDENT)))
+    console.print()
+
+
+def _told(row: dict[str, Any], columns: Sequence[str]) -> list[str]:
+    """Return what is said of a user, column by column."""
+    from isplitlbi.output.words import effect_in_words
+
+    told = {name: _shown(row[name]) for name in columns}
+    told["effect"] = effect_in_words(row["effect"], row["effect_low"], row["effect_high"])
+    told["quality"] = "-" if row["quality"] is None else f"{row['quality']:.2f}"
+    return [told[name] for name in columns]
+
+
+def _table_of_users(
+    console: Console, title: str, columns: Sequence[str], cells: Sequence[Sequence[str]]
+) -> Table:
+    """Return a table of users, the headings first."""
+    from rich.text import Text
+
     table = _table(title)
-    for name in columns:
+    for name, heading in zip(columns, cells[0], strict=False):
         side = "right" if name in _ON_THE_RIGHT else "left"
         how = {"overflow": "fold", "no_wrap": name in ("effect", "kind")}
         how = of_ids(console) if name in IDS else how
-        table.add_column(_HEADINGS.get(name, nouns.heading(name)), justify=side, **how)  # type: ignore[arg-type]
-    for row in shown.iter_rows(named=True):
-        told = {name: _shown(row[name]) for name in columns}
-        told["effect"] = effect_in_words(row["effect"], row["effect_low"], row["effect_high"])
-        told["quality"] = "-" if row["quality"] is None else f"{row['quality']:.2f}"
-        table.add_row(*(Text(told[name]) for name in columns))
-    print_table(console, table)
-    console.print()
+        table.add_column(heading, justify=side, **how)  # type: ignore[arg-type]
+    for row in cells[1:]:
+        table.add_row(*(Text(cell) for cell in row[: len(columns)]))
+    return table
+
+
+def _widths(console: Console, cells: Sequence[Sequence[str]]) -> list[int]:
+    """Return how wide columns are; the first, of ids, has at most what the others leave."""
+    from rich.cells import cell_len
+
+    first, *others = (max(map(cell_len, column)) for column in zip(*cells, strict=True))
+    room = console.width - sum(others) - 2 * len(others)
+    return [max(min(first, room), min(first, LEAST_OF_IDS)), *others]
 
 
 def print_user(console: Console, table: pl.DataFrame, user: str, nouns: Nouns = NOUNS) -> None:

@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from isplitlbi.abnormal import DIFFERENT, UNRELIABLE
 from isplitlbi.data.layout import SHARPNESS, TASTE, THRESHOLD
+from isplitlbi.markup import printable
 from isplitlbi.model.terms import Side
 from isplitlbi.nouns import NOUNS, Nouns
 
 if TYPE_CHECKING:
     from isplitlbi.estimators import ScoreEstimator
+    from isplitlbi.model.ranking import Ranking
 
 __all__ = [
     "NO_TIES",
@@ -19,6 +23,7 @@ __all__ = [
     "chosen_in_words",
     "effect_in_words",
     "factor",
+    "habits_in_words",
     "is_bound",
     "lists_in_words",
     "meaning_of_lists",
@@ -110,6 +115,16 @@ def threshold_in_words(threshold: float | None, has_habits: bool, nouns: Nouns =
         return f"{NO_TIES}, and no tiers."
     habits = ", times the tie factors of both" if has_habits else ""
     return f"Two {nouns.items} tie when their scores differ by at most {threshold:.2f}{habits}."
+
+
+def habits_in_words(ranking: Ranking) -> str:
+    """Say between what the tie factors of items lie."""
+    least, most = int(np.argmin(ranking.habits)), int(np.argmax(ranking.habits))
+    low, high = (
+        f"{factor(ranking.habits[place])} ({printable(str(ranking.items[place]))})"
+        for place in (least, most)
+    )
+    return f"Tie factors go from {low} to {high}."
 
 
 def chosen_in_words(model: ScoreEstimator) -> str:
