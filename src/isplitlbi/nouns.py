@@ -19,6 +19,10 @@ LONGEST = 30  # characters of a word
 # Words such as "models", "GPT-4 variants" and "juges d'essai": nothing that could be markup.
 _WORD = re.compile(r"[^\W\d_][\w '’-]*")
 
+_USUAL = re.compile(r"\b(?:(an?) )?(items?|users?)\b", re.IGNORECASE)
+# Words that begin with the sound of a vowel: "annotator", "LLM", but not "user".
+_VOWEL = re.compile(r"[AEFHILMNORSX](?=[A-Z])|(?i:[aeio]|u(?!s|ni))")
+
 # Endings of plurals, and those of their singulars; the first that fits.
 _ENDINGS = (
     ("ovies", "ovie"),
@@ -72,6 +76,21 @@ class Nouns:
         """Count users: 1 user, 1,200 users."""
         return f"{n:,} {self.user if n == 1 else self.users}"
 
+    def in_text(self, text: str) -> str:
+        """Return a text of ours with these nouns; there must be no ids in it.
+
+        >>> Nouns.of({"items": "models", "users": "annotators"}).in_text("Items of an item's user")
+        "Models of a model's annotator"
+        """
+        return _USUAL.sub(self._in_place_of, text)
+
+    def _in_place_of(self, found: re.Match[str]) -> str:
+        article, usual = found.groups()
+        word: str = getattr(self, usual.lower())
+        if article:
+            word = f"{_article(word)} {word}"
+        return capitalized(word) if found[0][0].isupper() else word
+
     def heading(self, column: str) -> str:
         """Return what a column is headed by."""
         return {"item": self.item, "user": self.user}.get(column, column)
@@ -89,6 +108,15 @@ def capitalized(text: str) -> str:
     'Items of LLMs'
     """
     return f"{text[:1].upper()}{text[1:]}"
+
+
+def _article(word: str) -> str:
+    """Return the article of a noun.
+
+    >>> [_article(word) for word in ("model", "annotator", "LLM", "user", "umbrella")]
+    ['a', 'an', 'an', 'a', 'an']
+    """
+    return "an" if _VOWEL.match(word) else "a"
 
 
 def _singular_and_plural(thing: str, said: str) -> tuple[str, str]:

@@ -314,4 +314,6 @@ def _terms(model: ScoreEstimator) -> str:
         for name, scale in zip(terms.names, terms.scales, strict=True)
         if scale > 0.0
     ]
-    return ", ".join([*sizes, *(["tie habits of items"] if terms.has_habits else [])])
+    return ", ".join(
+        [*sizes, *([f"tie habits of {model.nouns.items}"] if terms.has_habits else [])]
+    )

@@ -18,7 +18,7 @@ from __future__ import annotations
 import base64
 import json
 import zlib
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -74,6 +74,7 @@ def study_of(model: ScoreEstimator, cards: Cards = ()) -> dict[str, Any]:
             **_ties(model, order),
         },
         "list_words": meaning_of_lists(model.nouns),
+        "nouns": asdict(model.nouns),
         "consensus_tie_share": _consensus_tie_share(model),
         "words": packed(json.dumps(_words(model, order, cards)).encode()),
         "path": _path(model, order),
