@@ -7,17 +7,13 @@ import pytest
 from rich.console import Console
 
 from commands import width
-from isplitlbi import ISplitLBI
 from isplitlbi.data.readers import read_votes
 from isplitlbi.evaluation.protocol import METHODS, METRICS, Evaluation
-from isplitlbi.evaluation.simulate import simulate
 from isplitlbi.output import terminal
-from isplitlbi.output.tables import users_table
 from isplitlbi.output.terminal import (
     Format,
     emit,
     model_bar,
-    print_abnormal,
     print_evaluation,
     print_notes,
     printable,
@@ -122,31 +118,6 @@ def test_on_a_terminal_ids_are_folded(monkeypatch):
     emit(pl.DataFrame({"user": LONG, "item": LONG}), Format.table)
     assert LONG[0] not in out.getvalue() and len(out.getvalue().splitlines()) > 4
     assert console.width == 80
-
-
-def test_on_a_narrow_screen_explanations_stand_below():
-    votes = simulate(
-        n_users=20, n_items=6, votes_per_user=(60, 80), malicious={"reversed": 0.1}, random_state=1
-    ).votes
-    model = ISplitLBI(time=0.3).fit(votes)
-    table = users_table(model).filter("abnormal")
-
-    def printed(columns):
-        out = io.StringIO()
-        console = Console(file=out, width=columns, force_terminal=True, color_system=None)
-        print_abnormal(console, model, model.abnormality_, table)
-        assert width(out.getvalue()) <= columns
-        return out.getvalue().splitlines()
-
-    wide, narrow = printed(250), printed(60)
-    assert len(table) > 1
-    for row in table.to_dicts():
-        (beside,) = (line for line in wide if line.startswith(row["user"]))
-        assert row["explanation"] in beside
-        place = next(k for k, line in enumerate(narrow) if line.startswith(row["user"]))
-        assert narrow[place].split()[0] == row["user"] and row["kind"] in narrow[place]
-        assert narrow[place + 1].startswith("    ")
-        assert row["explanation"].startswith(narrow[place + 1].strip())
 
 
 def test_on_a_narrow_screen_headings_take_several_lines_before_names_do(monkeypatch):

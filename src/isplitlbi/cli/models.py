@@ -22,6 +22,7 @@ from isplitlbi.cli.options import (
     refuse_existing_file,
 )
 from isplitlbi.errors import InvalidSetting
+from isplitlbi.output.people import print_abnormal, print_user
 from isplitlbi.output.summary import (
     print_card,
     print_leaderboard,
@@ -33,8 +34,6 @@ from isplitlbi.output.terminal import (
     Format,
     emit,
     listen_to_remarks,
-    print_abnormal,
-    print_user,
     progress_bar,
     remark,
     standard_output,
