@@ -20,7 +20,7 @@ ROOT = Path(isplitlbi.__file__).parent
 FLOORS = (
     {"typing", "lazy", "markup"},
     {"errors"},
-    {"files"},
+    {"files", "nouns"},
     {"data"},
     {"model"},
     {"kernels"},

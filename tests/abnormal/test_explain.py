@@ -51,7 +51,7 @@ def test_the_explanation_says_what_was_seen(found, place, voters):
     assert "as 2 others who stand out" in said("ring-1")
     for user, words in {
         "reversed": "turns the consensus upside down",
-        "careless": "hardly depend on the items",
+        "careless": "hardly depend on what is shown",
         "sharper": "is surer of it",
         "blunter": "is less sure of it",
         "different taste": "votes by a ranking of their own",

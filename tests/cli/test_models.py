@@ -110,7 +110,7 @@ def test_the_leaderboard_has_a_line_per_item_and_says_what_its_words_mean(model_
 
     shown = output_of("rank", model_folder)
     board = load_model(model_folder).leaderboard()
-    lines = [line.split() for line in shown.splitlines() if "item-" in line]
+    lines = [line.split() for line in shown.splitlines() if " item-" in line]
     assert [line[2] for line in lines] == board.items.tolist()
     assert [line[0] for line in lines] == [str(rank) for rank in board.rank]
     assert "tier items of a tier: people call them equal." in in_one_line(shown)

@@ -1,12 +1,14 @@
 """What every finding is: a record that makes its own sentence."""
 
 import json
+import re
 from dataclasses import FrozenInstanceError
 
 import pytest
 
 from isplitlbi.diagnostics import answers, individual, items, users
 from isplitlbi.diagnostics.findings import Diagnosis, Finding, Severity, amount, number_of, some_of
+from isplitlbi.nouns import Nouns
 
 LOSSES = {
     "consensus_log_loss": 1.0,
@@ -65,6 +67,13 @@ class TestEveryKind:
         assert finding.sentence.endswith(".")
         assert "--" not in finding.sentence
         assert "  " not in finding.sentence
+
+    def test_it_is_said_in_the_words_of_the_study(self, finding):
+        said = finding.in_words(Nouns("model", "models", "judge", "judges"))
+        assert not re.search(r"\b(items?|users?)\b", said, re.IGNORECASE)
+        assert (said != finding.sentence) == bool(
+            re.search(r"\b(items?|users?)\b", finding.sentence, re.IGNORECASE)
+        )
 
     def test_it_is_ready_for_json(self, finding):
         plain = finding.as_dict()

@@ -35,6 +35,10 @@ def model(study):
     return ISplitLBI(n_folds=3).fit(study.votes)
 
 
+def labels_of(axis):
+    return [label.get_text() for label in axis.get_ticklabels()]
+
+
 EVERY = {
     "path": plots.path,
     "cross-validation": plots.cross_validation,
@@ -95,7 +99,7 @@ def test_a_given_time_has_no_cross_validation_to_draw(study):
 
 def test_the_ladder_names_every_item_from_the_best_down(model):
     axes = plots.consensus_ladder(model)
-    labels = [label.get_text() for label in axes.get_yticklabels()]
+    labels = labels_of(axes.yaxis)
     assert labels == model.ranking().items.tolist()
     assert axes.get_ylim()[0] > axes.get_ylim()[1]
     bar = next(line for line in axes.lines if line.get_linewidth() == 3)
@@ -115,7 +119,7 @@ def test_without_ties_the_ladder_has_neither_tiers_nor_a_threshold(forced):
     axes = plots.consensus_ladder(forced)
     assert not axes.patches and not axes.texts
     assert not [line for line in axes.lines if line.get_linewidth() == 3]
-    labels = [label.get_text() for label in axes.get_yticklabels()]
+    labels = labels_of(axes.yaxis)
     assert labels == forced.ranking().items.tolist()
 
 
@@ -132,7 +136,7 @@ def test_without_ties_an_item_that_changes_its_rank_has_moved(forced):
 def test_terms_stand_in_the_order_in_which_people_differ(featured, forced, papers):
     axes = plots.terms(featured)
     order = [name for name in sorted_spreads(featured.spreads_) if name != "taste"]
-    labels = [label.get_text() for label in axes.get_yticklabels()]
+    labels = labels_of(axes.yaxis)
     assert labels == [name_of_term(name) for name in order]
     clouds = [line for line in axes.lines if len(line.get_xdata()) == len(featured.users_)]
     sides = featured.parameters_.all_of("side") - featured.side_
@@ -143,10 +147,15 @@ def test_terms_stand_in_the_order_in_which_people_differ(featured, forced, paper
 
 
 def test_the_heat_map_tells_the_sharpness(featured):
-    (drawn,) = plots.deviations(featured, order=False).images
+    axes = plots.deviations(featured, order=False)
     best = np.argsort(-featured.consensus_, kind="stable")
-    expected = [(featured.scores(user) - featured.consensus_)[best] for user in featured.users_]
-    np.testing.assert_allclose(drawn.get_array(), np.array(expected).T)
+    furthest = sorted(
+        (featured.scores(user) - featured.consensus_ for user in featured.users_),
+        key=lambda own: -np.linalg.norm(own),
+    )
+    expected = np.array([own[best] for own in furthest])
+    np.testing.assert_allclose(axes.images[0].get_array(), expected.T)
+    assert labels_of(axes.yaxis) == featured.ranking().items.tolist()
 
 
 def test_a_user_stands_beside_the_consensus_and_what_was_never_compared_is_grey(study):
@@ -159,7 +168,7 @@ def test_a_user_stands_beside_the_consensus_and_what_was_never_compared_is_grey(
     assert len(axes.texts) == 2 * votes.n_items
     grey = [line for line in axes.lines if line.get_color() == plots.PALE]
     assert len(grey) == 1
-    assert [label.get_text() for label in axes.get_xticklabels()] == ["consensus", votes.users[0]]
+    assert labels_of(axes.xaxis) == ["consensus", votes.users[0]]
     with pytest.raises(ValueError, match="nobody"):
         plots.user_against_consensus(model, "nobody")
 
@@ -174,11 +183,21 @@ def test_the_heat_map_holds_all_deviations_alike_users_side_by_side(model):
     assert steps[0] < steps[1]
 
 
-def test_distances_are_bars_coloured_by_kind(model):
-    axes = plots.distances(model)
-    np.testing.assert_allclose(
-        [bar.get_height() for bar in axes.patches], model.distance_to_consensus()
-    )
+def test_the_heat_map_of_many_shows_those_who_deviate_most(model):
+    axes = plots.deviations(model, order=False, most=5)
+    furthest = np.argsort(-model.distance_to_consensus(), kind="stable")[:5]
+    assert labels_of(axes.xaxis) == model.users_[furthest].tolist()
+    assert axes.get_xlabel() == "users, the furthest first: the furthest 5 of 16"
+
+
+def test_distances_are_bars_coloured_by_kind_the_largest_first(model):
+    axes, distance = plots.distances(model), model.distance_to_consensus()
+    order = np.argsort(-distance, kind="stable")
+    np.testing.assert_allclose([bar.get_height() for bar in axes.patches], distance[order])
+    assert labels_of(axes.xaxis) == model.users_[order].tolist()
+    few = plots.distances(model, most=3)
+    assert labels_of(few.xaxis) == model.users_[order[:3]].tolist()
+    assert few.get_xlabel() == "users, the furthest first: the first 3 of 16"
     some = plots.distances(model, share=0.25)
     assert len(some.patches) == 8
     assert {text.get_text() for text in some.texts} == {"first 25 % to leave", "last 25 %"}
@@ -193,6 +212,38 @@ def test_the_graph_has_a_line_for_every_pair_that_was_compared(model):
     }
     assert len(lines.get_segments()) == len(pairs)
     assert {text.get_text() for text in axes.texts} == set(model.items_)
+
+
+def test_many_items_are_a_table_of_votes_in_the_order_of_the_consensus():
+    votes = simulate(n_users=6, n_items=30, votes_per_user=(60, 80), random_state=2).votes
+    model = ISplitLBI(time=0.2).fit(votes)
+    axes = plots.comparison_graph(model)
+    order = model.ranking().items.tolist()
+    assert labels_of(axes.xaxis) == labels_of(axes.yaxis) == order
+    drawn = axes.images[0].get_array().filled(0.0)
+    expected = np.zeros((30, 30))
+    places = [order.index(item) for item in votes.items.tolist()]
+    for left, right in zip(votes.left, votes.right, strict=True):
+        expected[places[left], places[right]] += 1
+    np.testing.assert_array_equal(drawn, expected + expected.T)
+
+
+def test_of_many_items_only_those_that_moved_are_named(monkeypatch, model):
+    monkeypatch.setattr(plots, "MOST_BESIDE", 5)
+    user = model.abnormal_users_[0]
+    axes = plots.user_against_consensus(model, user)
+    moved = np.abs(model.scores(user) - model.consensus_) > model.threshold_
+    assert 0 < moved.sum() < len(model.items_)
+    named = sorted(text.get_text() for text in axes.texts)
+    assert named == sorted(2 * model.items_[moved].tolist())
+
+
+def test_figures_are_in_the_words_of_the_study(model, monkeypatch):
+    monkeypatch.setattr(model, "call", {"items": "models", "users": "judges"})
+    heat, bars = plots.deviations(model), plots.distances(model)
+    assert heat.get_xlabel().startswith("judges, ") and heat.get_ylabel().startswith("models, ")
+    assert bars.get_xlabel().startswith("judges, ")
+    assert plots.terms(model).get_xlabel().startswith("judges ")
 
 
 def test_ids_of_strangers_are_shown_as_text(tmp_path):

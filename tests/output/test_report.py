@@ -11,6 +11,7 @@ import re
 import subprocess
 import sys
 import zlib
+from copy import copy
 from dataclasses import replace
 from html.parser import HTMLParser
 
@@ -613,3 +614,16 @@ def test_the_title_is_the_one_asked_for(model, tmp_path):
     page = Page((tmp_path / "r.html").read_text(encoding="utf-8"))
     assert "".join(page.visible).count("Tea & <coffee>") == 2
     assert TITLE not in "".join(page.visible)
+
+
+def test_the_page_is_in_the_words_of_the_study_and_ids_stay_as_they_are(model, tmp_path):
+    called = copy(model)
+    called.call = {"items": "models", "users": "annotators"}
+    write_report(called, tmp_path / "report.html")
+    page = Page((tmp_path / "report.html").read_text(encoding="utf-8"))
+    visible = " ".join("".join(page.visible).split())
+    assert not re.search(r"\b(items?|users?)\b(?!-\d)", visible, re.IGNORECASE)
+    assert "how readily a model ties" in visible and "One annotator beside" in visible
+    assert "item-01" in visible
+    labels = " ".join(attributes.get("aria-label") or "" for _, attributes in page.elements)
+    assert "distance of every annotator" in labels and "user" not in labels

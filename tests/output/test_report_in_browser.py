@@ -2,8 +2,10 @@
 
 import csv
 import os
+import re
 import shutil
 from contextlib import contextmanager
+from copy import copy
 
 import numpy as np
 import pytest
@@ -795,3 +797,13 @@ def test_the_pictures_of_people_fit_a_phone_and_follow_the_dark(browser, feature
             colours.append(dot.evaluate("dot => getComputedStyle(dot).fill"))
             assert dot.bounding_box()["width"] > 2
     assert colours[0] != colours[1]
+
+
+def test_the_script_speaks_in_the_words_of_the_study(browser, model, folder):
+    called = copy(model)
+    called.call = {"items": "models", "users": "annotators"}
+    write_report(called, folder / "called.html")
+    with opened(browser, folder / "called.html") as page:
+        said = page.locator("main").inner_text()
+    assert not re.search(r"\b(items?|users?)\b(?!-\d)", said, re.IGNORECASE)
+    assert f"of {len(model.users_)} annotators have left the consensus" in said

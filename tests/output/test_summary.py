@@ -112,7 +112,7 @@ def test_a_ranking_does_not_wait_for_votes_that_are_elsewhere(featured, monkeypa
 
 def test_a_leaderboard_has_a_line_per_item(featured):
     text = shown(summary.print_leaderboard, featured)
-    lines = [line.split() for line in text.splitlines() if "item-" in line]
+    lines = [line.split() for line in text.splitlines() if " item-" in line]
     board = featured.leaderboard()
     assert [line[2] for line in lines] == board.items.tolist()
     assert [line[-1] for line in lines] == list(board.group)
@@ -121,11 +121,31 @@ def test_a_leaderboard_has_a_line_per_item(featured):
         assert f"{word} {means}." in in_one_line(text)
 
 
-def test_on_a_narrow_screen_wins_and_losses_are_left_out(featured):
+@pytest.mark.parametrize(
+    ("width", "left_out"), [(100, []), (60, ["W/T/L"]), (50, ["votes", "W/T/L"])]
+)
+def test_on_a_narrow_screen_columns_are_left_out_and_named(width, left_out, featured):
     out = io.StringIO()
-    summary.print_leaderboard(Console(file=out, width=60, force_terminal=True), featured)
-    assert "W/T/L" not in out.getvalue()
-    assert "item-01" in out.getvalue()
+    console = Console(file=out, width=width, force_terminal=True, color_system=None)
+    summary.print_leaderboard(console, featured)
+    heading, first = out.getvalue().splitlines()[1:3]
+    assert featured.leaderboard().items[0] in first.split()  # whole
+    assert [word for word in ("votes", "W/T/L") if word not in heading.split()] == left_out
+    named = f"On a wider screen there are also: {', '.join(left_out)}."
+    assert (named in out.getvalue()) == bool(left_out)
+
+
+def test_the_consensus_says_how_readily_items_tie(featured):
+    habits = featured.ranking().habits
+    items = featured.ranking().items
+    least, most = habits.argmin(), habits.argmax()
+    sentence = (
+        f"Tie factors go from {factor(habits[least])} ({items[least]}) to {factor(habits[most])} "
+        f"({items[most]})."
+    )
+    for printer in (summary.print_leaderboard, summary.print_tiers):
+        assert sentence in in_one_line(shown(printer, featured))
+    assert sentence not in in_one_line(shown(summary.print_ranking, featured, featured.users_[0]))
 
 
 def test_items_with_too_few_votes_come_below(featured, monkeypatch):

@@ -118,3 +118,13 @@ def test_on_a_terminal_ids_are_folded(monkeypatch):
     emit(pl.DataFrame({"user": LONG, "item": LONG}), Format.table)
     assert LONG[0] not in out.getvalue() and len(out.getvalue().splitlines()) > 4
     assert console.width == 80
+
+
+def test_on_a_narrow_screen_headings_take_several_lines_before_names_do(monkeypatch):
+    out = io.StringIO()
+    console = Console(file=out, width=40, force_terminal=True, color_system=None)
+    monkeypatch.setattr(terminal, "standard_output", lambda: console)
+    emit(pl.DataFrame({"item": ["a name of 20 letters"], "rank_without": [1], "score_low": [0.5]}),
+         Format.table)  # fmt: skip
+    assert "a name of 20 letters" in out.getvalue()
+    assert len(out.getvalue().splitlines()) == 3

@@ -201,7 +201,7 @@ class Careless(Kind):
 
     def sentence(self, figures: Figures) -> str:
         """Say how little the votes have to do with the consensus."""
-        return f"votes hardly depend on the items: {figures.votes_against}"
+        return f"votes hardly depend on what is shown: {figures.votes_against}"
 
 
 class PositionBiased(Kind):
@@ -267,7 +267,7 @@ class TooFast(Kind):
 
     def sentence(self, figures: Figures) -> str:
         """Say how little the votes have to do with the consensus."""
-        return f"answers too fast, and hardly by the items: {figures.votes_against}"
+        return f"answers too fast, and hardly by what is shown: {figures.votes_against}"
 
 
 class Leaning(Kind):

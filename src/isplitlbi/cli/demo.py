@@ -11,11 +11,11 @@ import typer
 from isplitlbi.cli.models import save_report
 from isplitlbi.cli.options import Quiet, Seed, Threads, refuse_existing_file
 from isplitlbi.cli.settings import ModelSettings, refuse_unknown_scales, takes_settings
+from isplitlbi.output.people import print_entries
 from isplitlbi.output.summary import print_differences, print_tiers
 from isplitlbi.output.terminal import (
     listen_to_remarks,
     model_bar,
-    print_entries,
     print_scores,
     print_simulation,
     standard_output,

@@ -43,6 +43,7 @@ OPTIONS = {
     "time": "--time",
     "n_jobs": "--threads",
     "random_state": "--seed",
+    "call": "--call",
     "client": "--scheduler",
     "checkpoints": "--resume",
     "checkpoint_every": "--checkpoint-seconds",

@@ -9,6 +9,7 @@ import typer
 
 from isplitlbi.cli.options import (
     As,
+    Call,
     FileFormat,
     LeftColumn,
     Model,
@@ -17,9 +18,11 @@ from isplitlbi.cli.options import (
     Threads,
     User,
     UserColumn,
+    called,
     refuse_existing_file,
 )
 from isplitlbi.errors import InvalidSetting
+from isplitlbi.output.people import print_abnormal, print_user
 from isplitlbi.output.summary import (
     print_card,
     print_leaderboard,
@@ -31,8 +34,6 @@ from isplitlbi.output.terminal import (
     Format,
     emit,
     listen_to_remarks,
-    print_abnormal,
-    print_user,
     progress_bar,
     remark,
     standard_output,
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from isplitlbi.abnormal import Abnormality
     from isplitlbi.estimators.base import ScoreEstimator
     from isplitlbi.estimators.effect import Effect
+    from isplitlbi.nouns import Nouns
 
 __all__ = ["save_report"]
 
@@ -55,7 +57,11 @@ Matrix = Annotated[
 
 
 def rank(
-    model: Model, user: User = None, matrix: Matrix = False, format: As = Format.table
+    model: Model,
+    user: User = None,
+    matrix: Matrix = False,
+    call: Call = None,
+    format: As = Format.table,
 ) -> None:
     """Show the leaderboard of the consensus: ranks and scores with intervals, tiers and groups.
 
@@ -67,7 +73,7 @@ def rank(
 
     if matrix and user is not None:
         raise InvalidSetting("give --user or --matrix, not both: pairs are those of everybody.")
-    fitted = _load(model)
+    fitted = _load(model, call)
     who = _known(fitted, "user", user)
     is_table = format is Format.table
     if matrix and is_table:
@@ -131,6 +137,7 @@ def abnormal(
     everybody: Everybody = False,
     user: OneUser = None,
     effect: WithEffect = False,
+    call: Call = None,
     threads: Threads = None,
     quiet: Quiet = False,
     format: As = Format.table,
@@ -146,10 +153,11 @@ def abnormal(
 
     lists, kinds = _split(lists), _split(kinds)
     _refuse_unknown(lists, kinds)
-    fitted = _load(model, threads)
+    fitted = _load(model, call, threads)
     found = _test_users(fitted, fdr, quiet)
     if effect:
-        _show_effect(fitted.effect_of_leaving_out(kinds, found.fdr, lists), format)
+        of_leaving_out = fitted.effect_of_leaving_out(kinds, found.fdr, lists)
+        _show_effect(of_leaving_out, format, fitted.nouns)
         return
     if user is not None:
         _show_user(fitted, user, found.fdr, format)
@@ -193,12 +201,12 @@ def _test_users(model: ScoreEstimator, fdr: float | None, quiet: bool) -> Abnorm
         return model.test_users(fdr, progress=tell)
 
 
-def _show_effect(found: Effect, format: Format) -> None:
+def _show_effect(found: Effect, format: Format, nouns: Nouns) -> None:
     from isplitlbi.output.tables import as_polars
 
-    emit(as_polars(found), format)
+    emit(as_polars(found), format, nouns)
     if format is Format.table:
-        standard_output().print(f"\n{found.sentence()}")
+        standard_output().print(f"\n{found.sentence(nouns)}")
 
 
 def _show_user(model: ScoreEstimator, user: str, fdr: float, format: Format) -> None:
@@ -208,7 +216,7 @@ def _show_user(model: ScoreEstimator, user: str, fdr: float, format: Format) -> 
 
     votes = as_polars(model.telling_votes(_known(model, "user", user)))
     if format is Format.table:
-        print_user(standard_output(), users_table(model, fdr), user)
+        print_user(standard_output(), users_table(model, fdr), user, model.nouns)
         chances = [f"{chance:.2g}" for chance in votes["probability"]]
         votes = votes.with_columns(pl.Series("probability", chances))
     emit(votes, format)
@@ -230,6 +238,7 @@ def predict(
     user: UserColumn = None,
     left: LeftColumn = None,
     right: RightColumn = None,
+    call: Call = None,
     quiet: Quiet = False,
     format: As = Format.csv,
 ) -> None:
@@ -238,7 +247,7 @@ def predict(
     from isplitlbi.output.tables import predictions_table
 
     listen_to_remarks(quiet)
-    fitted = _load(model)
+    fitted = _load(model, call)
     units = fitted.fitted_.summary.units
     read = read_pairs(
         pairs, format=input_format, user=user, left=left, right=right,
@@ -248,7 +257,7 @@ def predict(
     predicted = predictions_table(fitted, asked)
     if not quiet:
         _tell_unknown_users(fitted, asked)
-    emit(predicted, format)
+    emit(predicted, format, fitted.nouns)
 
 
 def _spelled_as_in(model: ScoreEstimator, pairs: pl.DataFrame) -> pl.DataFrame:
@@ -280,6 +289,7 @@ def recommend(
     better_than: Annotated[
         str | None, typer.Option(help="Items a little better than this.")
     ] = None,
+    call: Call = None,
     format: As = Format.table,
 ) -> None:
     """Recommend items in place of one, for everybody or for one user."""
@@ -287,7 +297,7 @@ def recommend(
 
     if (same_as is None) == (better_than is None):
         raise InvalidSetting("give exactly one of --same-as and --better-than.")
-    fitted = _load(model)
+    fitted = _load(model, call)
     found = fitted.recommend(
         _known(fitted, "user", user),
         same_as=_known(fitted, "item", same_as),
@@ -295,22 +305,24 @@ def recommend(
     )
     if format is Format.table and not found:
         other = "as good as" if better_than is None else "better than"
-        standard_output().print(f"No item is {other} {same_as or better_than}.", markup=False)
+        none = f"No {fitted.nouns.item} is {other} {same_as or better_than}."
+        standard_output().print(none, markup=False)
     else:
-        emit(as_polars(found), format)
+        emit(as_polars(found), format, fitted.nouns)
 
 
 def report(
     model: Model,
     output: Annotated[Path, typer.Option("--output", "-o", help="HTML file to write.")],
     title: Annotated[str | None, typer.Option(help="Heading of the report.")] = None,
+    call: Call = None,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
     threads: Threads = None,
     quiet: Quiet = False,
 ) -> None:
     """Write all of it into one HTML file to open, send and present; it needs no network."""
     refuse_existing_file(output, force=force)
-    fitted = _load(model, threads)
+    fitted = _load(model, call, threads)
     _test_users(fitted, None, quiet)
     save_report(fitted, output, title, quiet)
 
@@ -327,10 +339,18 @@ def save_report(model: ScoreEstimator, file: Path, title: str | None, quiet: boo
 # --- models and their ids ------------------------------------------------------------------
 
 
-def _load(folder: Path, threads: int | None = None) -> ScoreEstimator:
+def _load(
+    folder: Path, call: list[str] | None = None, threads: int | None = None
+) -> ScoreEstimator:
+    """Read a model; what is called otherwise now is so for this command only."""
+    from isplitlbi.nouns import Nouns
     from isplitlbi.storage import load_model
 
+    words = called(call)
     model = load_model(folder)
+    if words is not None:
+        model.call = {**(model.call or {}), **words}
+        Nouns.of(model.call)  # together with those that the model knows
     if "n_jobs" in model.get_params():
         model.set_params(n_jobs=threads)
     return model

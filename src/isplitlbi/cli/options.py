@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "As",
+    "Call",
     "FileFormat",
     "LeftColumn",
     "Model",
@@ -31,6 +32,7 @@ __all__ = [
     "User",
     "UserColumn",
     "VotesToRead",
+    "called",
     "gathers",
     "reads_votes",
     "refuse_existing_file",
@@ -114,6 +116,15 @@ Without = Annotated[
         metavar="FILE|ID",
         help="Leave out a user or an item, or all those in the column user or item of a file, such "
         "as the CSV of abnormal; may be repeated.",
+    ),
+]
+Call = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--call",
+        metavar="THING=WORD",
+        help="What items or users are called, such as items=models or users=person/people; may be "
+        "repeated. Columns of files keep their names.",
     ),
 ]
 User = Annotated[str | None, typer.Option(help="This user's own; the consensus by default.")]
@@ -226,6 +237,22 @@ def _labels(pairs: list[str]) -> dict[str, str]:
             )
         labels[word] = meaning
     return labels
+
+
+def called(given: list[str] | None) -> dict[str, str] | None:
+    """Take things and what they are called apart; nothing where nothing is given."""
+    from isplitlbi.nouns import Nouns
+
+    call: dict[str, str] = {}
+    for each in given or ():
+        thing, equals, word = each.partition("=")
+        if not equals:
+            raise InvalidSetting(f"--call {each}: expected THING=WORD, such as items=models.")
+        if thing in call:
+            raise InvalidSetting(f"--call {thing} is given twice; give it once.")
+        call[thing] = word
+    Nouns.of(call)
+    return call or None
 
 
 # --- files to write ------------------------------------------------------------------------

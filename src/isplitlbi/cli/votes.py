@@ -12,11 +12,13 @@ import typer
 from isplitlbi.cli.exits import WARNED, Interrupted
 from isplitlbi.cli.options import (
     As,
+    Call,
     Quiet,
     Rule,
     Seed,
     Threads,
     VotesToRead,
+    called,
     reads_votes,
     refuse_existing_file,
 )
@@ -56,17 +58,21 @@ Strict = Annotated[
 
 
 @reads_votes
-def check(votes: VotesToRead, strict: Strict = False, format: As = Format.table) -> None:
+def check(
+    votes: VotesToRead, strict: Strict = False, call: Call = None, format: As = Format.table
+) -> None:
     """Say what is in a file of votes, and what is wrong with it.
 
     Exit code 0: usable. 3: usable, with serious warnings, or with --strict any. 2: unusable.
     """
     from isplitlbi.diagnostics.check import check as examine
+    from isplitlbi.nouns import Nouns
 
+    nouns = Nouns.of(called(call))
     reading = votes.read(quiet=True)
     diagnosis = examine(reading.votes)
     if format is Format.table:
-        print_check(standard_output(), reading, diagnosis)
+        print_check(standard_output(), reading, diagnosis, nouns)
     elif format is Format.json:
         notes = [str(note) for note in reading.notes]
         print_json({"preset": reading.preset, "notes": notes, **diagnosis.as_dict()})
@@ -118,6 +124,7 @@ def fit(
     scoring: TimeScoring = "log_loss",
     folds: Folds = 5,
     time: StopTime = None,
+    call: Call = None,
     force: ForceModel = False,
     resume: Resume = False,
     checkpoint_seconds: CheckpointSeconds = 10.0,
@@ -135,13 +142,14 @@ def fit(
 
     listen_to_remarks(quiet)
     refuse_unknown_scales(settings, votes.options["features"])
+    words = called(call)
     cluster = _cluster(scheduler, workers)
     unfinished = Unfinished.fit_of(output, resume=resume, force=force)
     if resume and not unfinished.exists and not quiet:
         remark(f"There is no interrupted fit of {output}: starting anew.")
     model = ISplitLBI(
         link=link, rule=rule, scoring=scoring, n_folds=folds, time=time,  # type: ignore[arg-type]
-        snapshots=unfinished.snapshots, n_jobs=threads, random_state=seed, **settings,
+        snapshots=unfinished.snapshots, n_jobs=threads, random_state=seed, call=words, **settings,
     )  # fmt: skip
     given: Comparisons | Parts | None = None if cluster is None else votes.parts()
     if given is None:

@@ -14,6 +14,7 @@ from isplitlbi.data.comparisons import Comparisons, main_figures
 from isplitlbi.data.features import Units
 from isplitlbi.data.splits import units
 from isplitlbi.data.times import TIMES
+from isplitlbi.nouns import NOUNS, Nouns
 from isplitlbi.typing import Labels, Places
 
 __all__ = ["Summary", "digest_of"]
@@ -82,7 +83,11 @@ class Summary:
 
     def __str__(self) -> str:
         """Say what is in the votes."""
-        return main_figures(self.n_votes, self.n_ties, len(self.users), len(self.items))
+        return self.in_words(NOUNS)
+
+    def in_words(self, nouns: Nouns) -> str:
+        """Say it to a person who calls items and users by these nouns."""
+        return main_figures(self.n_votes, self.n_ties, len(self.users), len(self.items), nouns)
 
 
 def digest_of(votes: Comparisons, first_user: int = 0) -> Words:

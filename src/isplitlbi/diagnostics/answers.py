@@ -18,6 +18,7 @@ from isplitlbi.diagnostics.findings import (
     number_of,
     percent,
 )
+from isplitlbi.nouns import Nouns, capitalized
 
 __all__ = ["repeats", "sides", "ties"]
 
@@ -83,12 +84,15 @@ class OnlyTies(Finding):
 
     severity = Severity.SERIOUS
     code = "only-ties"
-    sentence = (
-        "Every vote is a tie: nothing tells one item from another. Check the column of the winner "
-        "and its labels."
-    )
 
     ties: float
+
+    def in_words(self, nouns: Nouns) -> str:
+        """Say it to a person."""
+        return (
+            f"Every vote is a tie: nothing tells one {nouns.item} from another. Check the column "
+            "of the winner and its labels."
+        )
 
 
 @dataclass(frozen=True)
@@ -116,14 +120,13 @@ class WinnerFirst(Finding):
     side: str
     votes: float
 
-    @property
-    def sentence(self) -> str:
+    def in_words(self, nouns: Nouns) -> str:
         """Say it to a person."""
         return (
-            f"Every decided vote is for the {self.side} item. If the file simply lists the winner "
-            f"on the {self.side}, sides mean nothing: fit with {SIDES_UNKNOWN}, or the model takes "
-            "it all for a liking of that side; nobody's habits can be checked. If it kept the "
-            "sides as people saw them, check the column of the winner."
+            f"Every decided vote is for the {self.side} {nouns.item}. If the file simply lists "
+            f"the winner on the {self.side}, sides mean nothing: fit with {SIDES_UNKNOWN}, or the "
+            "model takes it all for a liking of that side; nobody's habits can be checked. If it "
+            "kept the sides as people saw them, check the column of the winner."
         )
 
 
@@ -137,16 +140,15 @@ class PositionBias(Finding):
     left_share: float  # of the decided votes
     expected_left_share: float  # from the items alone
 
-    @property
-    def sentence(self) -> str:
+    def in_words(self, nouns: Nouns) -> str:
         """Say it to a person."""
         side, won, expected = "left", self.left_share, self.expected_left_share
         if won <= expected:
             side, won, expected = "right", 1.0 - won, 1.0 - expected
         return (
-            f"The {side} item wins {percent(won, 1)} of the decided votes, where "
-            f"{percent(expected, 1)} would be expected from the items alone: people lean to that "
-            "side. The model takes a common side into account, unless it is fitted with "
+            f"The {side} {nouns.item} wins {percent(won, 1)} of the decided votes, where "
+            f"{percent(expected, 1)} would be expected from the {nouns.items} alone: people lean "
+            "to that side. The model takes a common side into account, unless it is fitted with "
             f"{SIDES_UNKNOWN}."
         )
 
@@ -164,11 +166,15 @@ class FixedSides(Finding):
 
     severity = Severity.NOTE
     code = "fixed-sides"
-    sentence = (
-        "Items do not change sides at random, so that a user's habit of answering left can hardly "
-        "be told from a preference and was not checked. If people saw the items so, draw the "
-        f"sides at random next time; if they did not, fit with {SIDES_UNKNOWN}."
-    )
+
+    def in_words(self, nouns: Nouns) -> str:
+        """Say it to a person."""
+        return (
+            f"{capitalized(nouns.items)} do not change sides at random, so that a habit of "
+            "answering left can hardly be told from a preference and was not checked. If people "
+            f"saw the {nouns.items} so, draw the sides at random next time; if they did not, fit "
+            f"with {SIDES_UNKNOWN}."
+        )
 
 
 @dataclass(frozen=True)
@@ -182,15 +188,14 @@ class Repeats(Finding):
     copies: int  # rows that are the same as another in everything
     differing: int  # votes that are not their user's usual answer to the pair
 
-    @property
-    def sentence(self) -> str:
+    def in_words(self, nouns: Nouns) -> str:
         """Say it to a person."""
         return (
-            f"{number_of(self.repeats, 'vote')} {are(self.repeats)} on a pair that the same user "
-            f"had judged already: {percent(self.differing / self.repeats)} of them differ from "
-            f"that user's usual answer, and {self.copies:,} {are(self.copies)} exact copies of "
-            "another row. That is natural where pairs are shown again, or items come in several "
-            "forms, such as one system on many texts."
+            f"{number_of(self.repeats, 'vote')} {are(self.repeats)} on a pair that the same "
+            f"{nouns.user} had judged already: {percent(self.differing / self.repeats)} of them "
+            f"differ from that {nouns.user}'s usual answer, and {self.copies:,} {are(self.copies)} "
+            "exact copies of another row. That is natural where pairs are shown again, or "
+            f"{nouns.items} come in several forms, such as one system on many texts."
         )
 
 
@@ -203,12 +208,11 @@ class DuplicateRows(Repeats):
 
     n_rows: int = field(metadata=SENTENCE_ONLY)
 
-    @property
-    def sentence(self) -> str:
+    def in_words(self, nouns: Nouns) -> str:
         """Say it to a person."""
         return (
             f"{self.copies:,} of {self.n_rows:,} rows are exact copies of another, and hardly any "
-            "user judged a pair again with the sides exchanged or another answer: the export may "
-            "have written votes twice. Every copy counts as a vote; remove them unless they are "
-            "real."
+            f"{nouns.user} judged a pair again with the sides exchanged or another answer: the "
+            "export may have written votes twice. Every copy counts as a vote; remove them unless "
+            "they are real."
         )

@@ -11,13 +11,13 @@ serious    a fit would go through and mislead; everything else leaves the fit us
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from enum import IntEnum
 from typing import Any, ClassVar
 
 from isplitlbi.data.vocabulary import show
+from isplitlbi.nouns import NOUNS, Nouns
 
 __all__ = ["Diagnosis", "Finding", "Severity"]
 
@@ -37,16 +37,23 @@ class Severity(IntEnum):
 
 
 @dataclass(frozen=True)
-class Finding(ABC):
-    """One thing found in the votes. A subclass has what belongs to it as its fields."""
+class Finding:
+    """One thing found in the votes. A subclass has what belongs to it as its fields.
+
+    It has a ``sentence`` or, where items or users are in the sentence, ``in_words``.
+    """
 
     severity: ClassVar[Severity]
     code: ClassVar[str]
 
     @property
-    @abstractmethod
     def sentence(self) -> str:
         """Say it to a person."""
+        return self.in_words(NOUNS)
+
+    def in_words(self, nouns: Nouns) -> str:
+        """Say it to a person who calls items and users by these nouns."""
+        return self.sentence
 
     @property
     def details(self) -> dict[str, Any]:

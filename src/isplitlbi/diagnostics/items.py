@@ -23,6 +23,7 @@ from isplitlbi.diagnostics.findings import (
     number_of,
     some_of,
 )
+from isplitlbi.nouns import Nouns
 from isplitlbi.typing import Floats, Indices, Mask, Places
 
 __all__ = ["connections", "items_with_few_votes", "two_items"]
@@ -86,15 +87,14 @@ class Disconnected(Finding):
         """The groups and their number."""
         return {"groups": len(self.items), "items": self.items}
 
-    @property
-    def sentence(self) -> str:
+    def in_words(self, nouns: Nouns) -> str:
         """Say it to a person."""
         largest, *others = self.items
         outside = [item for group in others for item in group]
         return (
-            f"The items fall into {len(self.items):,} groups that no vote connects, so that scores "
-            "and ranks cannot be compared across groups. "
-            f"The largest has {len(largest):,} items; outside it {are(len(outside))} "
+            f"The {nouns.items} fall into {len(self.items):,} groups that no vote connects, so "
+            "that scores and ranks cannot be compared across groups. "
+            f"The largest has {nouns.n_items(len(largest))}; outside it {are(len(outside))} "
             f"{some_of(outside)}. "
             "Rank every group by itself, or collect votes on pairs across them."
         )
@@ -106,13 +106,16 @@ class NoContradictions(Finding):
 
     severity = Severity.WARNING
     code = "no-contradictions"
-    sentence = (
-        "No decided vote contradicts another: all fit one order of the items. Trust that "
-        "order, but not the distances between scores, which such votes leave open. Votes as "
-        "clean as this are rare: check that people gave them, one by one."
-    )
 
     votes: float  # that are decided
+
+    def in_words(self, nouns: Nouns) -> str:
+        """Say it to a person."""
+        return (
+            f"No decided vote contradicts another: all fit one order of the {nouns.items}. Trust "
+            "that order, but not the distances between scores, which such votes leave open. Votes "
+            "as clean as this are rare: check that people gave them, one by one."
+        )
 
 
 @dataclass(frozen=True)
@@ -126,12 +129,11 @@ class _OneResult(Finding):
     items: list[Any]
     votes: list[float]  # of every item, the fewest first
 
-    @property
-    def sentence(self) -> str:
+    def in_words(self, nouns: Nouns) -> str:
         """Say it to a person."""
         one = len(self.items) == 1
         return (
-            f"{number_of(len(self.items), 'item')} {self.verb} every vote: {some_of(self.items)}"
+            f"{nouns.n_items(len(self.items))} {self.verb} every vote: {some_of(self.items)}"
             f"{', with ' if one else ', with as few as '}{number_of(self.votes[0], 'vote')}. "
             f"{'Its' if one else 'Their'} place at the {self.end} is all that follows: the "
             "distance to the others is open, until votes against near rivals show it."
@@ -168,16 +170,15 @@ class OneWayGroups(Finding):
         """The groups and their number."""
         return {"groups": len(self.items), "items": self.items}
 
-    @property
-    def sentence(self) -> str:
+    def in_words(self, nouns: Nouns) -> str:
         """Say it to a person."""
         shown = "; ".join(some_of(group) for group in self.items[:NAMED])
         n_more = len(self.items) - NAMED
         more = f"; and {n_more:,} more" if n_more > 0 else ""
         return (
-            f"Between {number_of(len(self.items), 'group')} of items ({shown}{more}) and the rest "
-            "all votes go one way, so that the distance to the rest is open. Collect more votes on "
-            "pairs across."
+            f"Between {number_of(len(self.items), 'group')} of {nouns.items} ({shown}{more}) and "
+            "the rest all votes go one way, so that the distance to the rest is open. Collect more "
+            "votes on pairs across."
         )
 
 
@@ -192,14 +193,13 @@ class ItemsWithFewVotes(Finding):
     votes: list[float]  # of every one of them, the fewest first
     n_items: int = field(metadata=SENTENCE_ONLY)  # in all
 
-    @property
-    def sentence(self) -> str:
+    def in_words(self, nouns: Nouns) -> str:
         """Say it to a person."""
         few = len(self.items)
         return (
-            f"{few:,} of {number_of(self.n_items, 'item')} {have(few)} fewer than "
+            f"{few:,} of {nouns.n_items(self.n_items)} {have(few)} fewer than "
             f"{FEW_VOTES_OF_ITEM} votes: {some_of(self.items)}. Such ranks are little more than "
-            "guesses: collect more votes on these items, or leave them out."
+            f"guesses: collect more votes on these {nouns.items}, or leave them out."
         )
 
 
@@ -209,12 +209,15 @@ class TwoItems(Finding):
 
     severity = Severity.NOTE
     code = "two-items"
-    sentence = (
-        "There are only two items, so that a ranking is one answer: which of them is better, "
-        "or a tie."
-    )
 
     items: list[Any]
+
+    def in_words(self, nouns: Nouns) -> str:
+        """Say it to a person."""
+        return (
+            f"There are only two {nouns.items}, so that a ranking is one answer: which of them is "
+            "better, or a tie."
+        )
 
 
 # --- how items are connected --------------------------------------------------------------------

@@ -16,10 +16,10 @@ from isplitlbi.diagnostics.findings import (
     Severity,
     amount,
     have,
-    number_of,
     percent,
     some_of,
 )
+from isplitlbi.nouns import Nouns, capitalized
 from isplitlbi.typing import Floats, Mask
 
 __all__ = ["balance_of_users", "habits", "users_with_few_votes"]
@@ -102,13 +102,12 @@ class OneUser(Finding):
 
     user: Any
 
-    @property
-    def sentence(self) -> str:
+    def in_words(self, nouns: Nouns) -> str:
         """Say it to a person."""
         return (
-            f"All votes are by one user, {show(self.user)}: the consensus is that user's ranking, "
-            "and individual rankings and abnormal users mean nothing. If there were more people, "
-            "name the column that tells them apart."
+            f"All votes are by one {nouns.user}, {show(self.user)}: the consensus is that "
+            f"{nouns.user}'s ranking, and individual rankings and abnormal {nouns.users} mean "
+            "nothing. If there were more people, name the column that tells them apart."
         )
 
 
@@ -122,12 +121,12 @@ class DominantUser(Finding):
     user: Any
     share: float
 
-    @property
-    def sentence(self) -> str:
+    def in_words(self, nouns: Nouns) -> str:
         """Say it to a person."""
         return (
-            f"User {show(self.user)} gave {percent(self.share)} of all votes, so that the "
-            "consensus is mostly that one person's. Compare it with a fit without these votes."
+            f"{capitalized(nouns.user)} {show(self.user)} gave {percent(self.share)} of all votes, "
+            "so that the consensus is mostly that one person's. Compare it with a fit without "
+            "these votes."
         )
 
 
@@ -142,14 +141,13 @@ class UsersWithFewVotes(Finding):
     share_of_votes: float
     n_users: int = field(metadata=SENTENCE_ONLY)  # in all
 
-    @property
-    def sentence(self) -> str:
+    def in_words(self, nouns: Nouns) -> str:
         """Say it to a person."""
         few = len(self.users)
         return (
-            f"{few:,} of {self.n_users:,} users {have(few)} fewer than {FEW_VOTES_OF_USER} votes: "
-            f"{some_of(self.users)}. Their votes count in the consensus, but hardly make a ranking "
-            "of their own."
+            f"{few:,} of {nouns.n_users(self.n_users)} {have(few)} fewer than {FEW_VOTES_OF_USER} "
+            f"votes: {some_of(self.users)}. Their votes count in the consensus, but hardly make "
+            "a ranking of their own."
         )
 
 
@@ -158,11 +156,14 @@ class NobodyWithEnoughVotes(UsersWithFewVotes):
     """No user has enough votes for a ranking of their own."""
 
     severity = Severity.WARNING
-    sentence = (
-        f"No user has {FEW_VOTES_OF_USER} votes or more: these votes carry a consensus, but "
-        "nobody's own ranking, and cannot show who is abnormal. If people voted more often, "
-        "check the column of the user."
-    )
+
+    def in_words(self, nouns: Nouns) -> str:
+        """Say it to a person."""
+        return (
+            f"No {nouns.user} has {FEW_VOTES_OF_USER} votes or more: these votes carry a "
+            "consensus, but nobody's own ranking, and cannot show who is abnormal. If people voted "
+            f"more often, check the column of the {nouns.user}."
+        )
 
 
 @dataclass(frozen=True)
@@ -175,14 +176,14 @@ class OneAnswerUsers(Finding):
     users: dict[str, list[Any]]  # by answer: left, right, tie
     votes: float  # of all of them
 
-    @property
-    def sentence(self) -> str:
+    def in_words(self, nouns: Nouns) -> str:
         """Say it to a person."""
         listed = "; ".join(f"{answer}: {some_of(who)}" for answer, who in self.users.items())
         n_users = sum(map(len, self.users.values()))
         return (
-            f"{number_of(n_users, 'user')} always gave the same answer, too often for chance "
-            f"({listed}). Such votes say nothing about the items: consider a fit without them."
+            f"{nouns.n_users(n_users)} always gave the same answer, too often for chance "
+            f"({listed}). Such votes say nothing about the {nouns.items}: consider a fit without "
+            "them."
         )
 
 
@@ -196,13 +197,12 @@ class OneSidedUsers(Finding):
     users: list[Any]  # the least probable first
     left_shares: list[float]  # of every one's decided votes
 
-    @property
-    def sentence(self) -> str:
+    def in_words(self, nouns: Nouns) -> str:
         """Say it to a person."""
         left = self.left_shares[0]
         first = f"{percent(max(left, 1 - left))} {'left' if left > 0.5 else 'right'}"
         return (
-            f"{number_of(len(self.users), 'user')} chose one side more often than chance allows: "
+            f"{nouns.n_users(len(self.users))} chose one side more often than chance allows: "
             f"{some_of(self.users)} ({show(self.users[0])}: {first}). Look at their votes before "
             "you trust them."
         )

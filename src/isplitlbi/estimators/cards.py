@@ -20,6 +20,7 @@ from isplitlbi.model.differences import LEVEL, student
 from isplitlbi.model.parameters import Consensus
 from isplitlbi.model.ranking import Ranking
 from isplitlbi.model.terms import Feature, Side
+from isplitlbi.nouns import NOUNS, Nouns
 from isplitlbi.typing import Floats, Mask
 
 __all__ = [
@@ -284,7 +285,7 @@ class UserCard:
 
 
 def user_cards(
-    votes: Comparisons, certainty: Certainty, which: Sequence[int]
+    votes: Comparisons, certainty: Certainty, which: Sequence[int], nouns: Nouns = NOUNS
 ) -> tuple[UserCard, ...]:
     """Write the cards of some users."""
     terms = certainty.seen.parameters.terms
@@ -295,12 +296,15 @@ def user_cards(
             int(votes.votes_per_user[user]),
             _Measures(certainty, user, certainty.of_user(user)),
             dict(zip(terms.names, squares[user].tolist(), strict=True)),
+            nouns,
         )
         for user in which
     )
 
 
-def _card(user: Any, n_votes: int, of_user: _Measures, squares: dict[str, float]) -> UserCard:
+def _card(
+    user: Any, n_votes: int, of_user: _Measures, squares: dict[str, float], nouns: Nouns
+) -> UserCard:
     names = of_user.terms.names
     total = sum(squares.values())
     shares = {name: square / total if total > 0.0 else 0.0 for name, square in squares.items()}
@@ -313,7 +317,7 @@ def _card(user: Any, n_votes: int, of_user: _Measures, squares: dict[str, float]
     }
     tie_factor = of_user.tie_factor() if of_user.terms.has_ties else None
     taste, *taste_range = of_user.taste()
-    words = _sentences(slope, side, of_user.common_side, tie_factor, features)
+    words = _sentences(slope, side, of_user.common_side, tie_factor, features, nouns)
     if taste_range[1] > 0.0:
         found = Measured(taste, taste_range[0], taste_range[1])
         words.append(f"Own taste moves the margin of a vote by {found} logits.")
@@ -403,10 +407,11 @@ def _sentences(
     common_side: float,
     tie_factor: Measured | None,
     features: Mapping[str, Measured],
+    nouns: Nouns,
 ) -> list[str]:
     words = []
     if slope is not None:
-        words.append(f"{_of_slope(slope)}: slope {slope}.")
+        words.append(f"{_of_slope(slope, nouns)}: slope {slope}.")
     if side is not None:
         words.append(f"{_of_side(side, common_side)}: {side} logits.")
     if tie_factor is not None:
@@ -416,18 +421,18 @@ def _sentences(
     return words
 
 
-def _of_slope(slope: Measured) -> str:
+def _of_slope(slope: Measured, nouns: Nouns) -> str:
     if slope.high < 0.0:
         return "Votes against the order of the group"
     if not slope.excludes(1.0):
         if slope.high - slope.low > UNCLEAR:
             return "Too few votes to say how sharply"
-        return "Tells items apart about as sharply as the group"
+        return f"Tells {nouns.items} apart about as sharply as the group"
     if slope.low > 1.0:
-        return "Tells items apart more sharply than the group"
+        return f"Tells {nouns.items} apart more sharply than the group"
     if not slope.excludes(0.0):
         return "Hardly follows the order of the group"
-    return "Tells items apart less sharply than the group"
+    return f"Tells {nouns.items} apart less sharply than the group"
 
 
 def _of_side(side: Measured, common_side: float) -> str:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from isplitlbi.data.frames import Tabular, numbers_or_empty
 from isplitlbi.estimators.leaderboard import Leaderboard
+from isplitlbi.nouns import NOUNS, Nouns
 from isplitlbi.typing import Floats, Labels, Mask, Places
 
 __all__ = ["Effect"]
@@ -106,13 +107,13 @@ class Effect(Tabular):
         place = {item: place for place, item in enumerate(self.others.items.tolist())}
         return values[[place[item] for item in self.items.tolist()]]
 
-    def sentence(self) -> str:
-        """Say whether it matters."""
+    def sentence(self, nouns: Nouns = NOUNS) -> str:
+        """Say whether it matters, to a person who calls items and users by these nouns."""
         n = len(self.left_out)
         if n == 0:
             return "Nobody was left out, so the consensus stays as it is."
-        who, moved = f"Without {n} user{'s' if n > 1 else ''}", self._moved
-        tiers, lost = self._tiers_in_words(), self._unranked_in_words()
+        who, moved = f"Without {nouns.n_users(n)}", self._moved
+        tiers, lost = self._tiers_in_words(nouns), self._unranked_in_words(nouns)
         if not moved.any():
             has_same_tiers = self.tier_with is not None and not tiers
             same = "the same order" + (" and the same tiers" if has_same_tiers else "")
@@ -120,8 +121,8 @@ class Effect(Tabular):
         without = self.rank_without
         beyond = int(np.sum(moved & ((without < self.rank_low) | (without > self.rank_high))))
         parts = [
-            f"{who} {np.count_nonzero(moved)} of {len(self.items)} items change their rank, by at "
-            f"most {self.most_moved}",
+            f"{who} {np.count_nonzero(moved)} of {nouns.n_items(len(self.items))} change their "
+            f"rank, by at most {self.most_moved}",
             f"{beyond} of these moves go{'es' if beyond == 1 else ''} beyond the 95 % interval of "
             "the rank"
             if beyond
@@ -161,20 +162,24 @@ class Effect(Tabular):
             }
         )
 
-    def _unranked_in_words(self) -> list[str]:
+    def _unranked_in_words(self, nouns: Nouns) -> list[str]:
         n_lost = int(np.sum((self.rank_with > 0) & (self.rank_without == 0)))
         if n_lost == 0:
             return []
-        items = "one item then has" if n_lost == 1 else f"{n_lost} items then have"
-        return [f"{items} too few votes to be ranked"]
+        lost = f"one {nouns.item} then has" if n_lost == 1 else f"{n_lost} {nouns.items} then have"
+        return [f"{lost} too few votes to be ranked"]
 
-    def _tiers_in_words(self) -> Sequence[str]:
+    def _tiers_in_words(self, nouns: Nouns) -> Sequence[str]:
         where = {"the same tier": self.pairs_joined, "different tiers": self.pairs_parted}
-        return [f"{_pairs(amount)} into {place}" for place, amount in where.items() if amount]
+        return [
+            f"{_pairs(amount, nouns)} into {place}" for place, amount in where.items() if amount
+        ]
 
 
-def _pairs(amount: int) -> str:
-    return "one pair of items moves" if amount == 1 else f"{amount} pairs of items move"
+def _pairs(amount: int, nouns: Nouns) -> str:
+    if amount == 1:
+        return f"one pair of {nouns.items} moves"
+    return f"{amount} pairs of {nouns.items} move"
 
 
 def _pairs_that_share_a_tier(tier: Places | None, *, but_not: Places | None) -> int:

@@ -25,6 +25,7 @@ from isplitlbi.fitting import FitSettings, Fitted, fit, fit_again
 from isplitlbi.model.decomposition import Decomposition, decompose
 from isplitlbi.model.links import Link, link_named
 from isplitlbi.model.terms import Terms
+from isplitlbi.nouns import Nouns
 from isplitlbi.path import RegularizationPath
 from isplitlbi.runtime.base import Workforce
 from isplitlbi.runtime.choice import runtime_for
@@ -111,6 +112,9 @@ class ISplitLBI(ScoreEstimator):
         Seed of the folds and of the tests.
     with_tests : bool, default True
         Whether a fit also tests its users. Without, `test_users` does so when it is called.
+    call : mapping, optional
+        What items and users are called in tables, sentences and figures, such as ``{"items":
+        "models", "users": "person/people"}``. It changes no number, and no name of a column.
 
     Attributes
     ----------
@@ -165,6 +169,7 @@ class ISplitLBI(ScoreEstimator):
         backend: str | None = None,
         random_state: int | None = 0,
         with_tests: bool = True,
+        call: Mapping[str, str] | None = None,
     ) -> None:
         self.nu = nu
         self.kappa = kappa
@@ -186,6 +191,7 @@ class ISplitLBI(ScoreEstimator):
         self.backend = backend
         self.random_state = random_state
         self.with_tests = with_tests
+        self.call = call
 
     def decompose(self, noise_level: float = 2.0) -> Decomposition:
         """Split the users' deviations into abnormal, personal and noise parts (Sec. 2.3).
@@ -301,6 +307,7 @@ class ISplitLBI(ScoreEstimator):
         check_choice("ties", self.ties, get_args(Ties))
         check_choice("sides", self.sides, get_args(Sides))
         check_fdr(self.fdr)
+        Nouns.of(self.call)
         Terms.named(self.terms)
 
     def _reach(self, nu: float, sizing: Given | None) -> float:

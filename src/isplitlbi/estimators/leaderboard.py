@@ -32,6 +32,7 @@ from isplitlbi.model.differences import (
 from isplitlbi.model.links import Link
 from isplitlbi.model.parameters import Consensus
 from isplitlbi.model.ranking import Ranking
+from isplitlbi.nouns import NOUNS, Nouns
 from isplitlbi.typing import Floats, Labels, Mask, Places
 
 __all__ = ["Counts", "HeadToHead", "Leaderboard", "head_to_head", "score_intervals"]
@@ -45,10 +46,10 @@ LEAST_PER_VOTE = 0.1
 
 # What the words of the table mean.
 LEGEND = {
-    "95 %": "intervals; those of the ranks hold for all items at once",
+    "95 %": "intervals; those of the ranks hold for all {items} at once",
     "W/T/L": "wins, ties and losses",
-    "tier": "items of a tier: people call them equal",
-    "group": "items that share a letter: the votes cannot tell them apart yet",
+    "tier": "{items} of a tier: people call them equal",
+    "group": "{items} that share a letter: the votes cannot tell them apart yet",
 }
 TOO_FEW = "Too few votes to be ranked:"
 
@@ -132,6 +133,8 @@ class Leaderboard(Tabular):
         About how many votes more an item needs to be ranked; 0 for those that are.
     tie_factor : (n_items,) or None
         By which factor each item changes the threshold of its pairs, where items have tie habits.
+    nouns : Nouns
+        What items are called where this is shown.
     """
 
     items: Labels
@@ -149,6 +152,7 @@ class Leaderboard(Tabular):
     group: tuple[str, ...]
     votes_missing: Places
     tie_factor: Floats | None
+    nouns: Nouns = NOUNS
 
     @classmethod
     def of(
@@ -240,7 +244,7 @@ class Leaderboard(Tabular):
             for item, rank, text in zip(self.items.tolist(), self.rank, texts, strict=True)
         }
 
-    def cells(self, *, with_counts: bool = True) -> list[list[str]]:
+    def cells(self, *, with_counts: bool = True, with_votes: bool = True) -> list[list[str]]:
         """Return the table of ranked items as texts, the headings first; the item is third."""
         columns = [
             ["rank", *map(str, self.rank)],
@@ -248,8 +252,9 @@ class Leaderboard(Tabular):
             ["item", *self._names()],
             ["score", *(f"{score:.2f}" for score in self.score)],
             ["95 %", *self._intervals()],
-            ["votes", *map(_amount, self.votes)],
         ]
+        if with_votes:
+            columns.append(["votes", *map(_amount, self.votes)])
         if with_counts:
             results = zip(self.wins, self.ties, self.losses, strict=True)
             columns.append(["W/T/L", *("/".join(map(_amount, each)) for each in results)])
@@ -276,7 +281,11 @@ class Leaderboard(Tabular):
     def legend(self, *, with_counts: bool = True) -> dict[str, str]:
         """Return what the words of the table mean."""
         left_out = {"W/T/L": with_counts, "tier": self.tier is not None}
-        return {word: means for word, means in LEGEND.items() if left_out.get(word, True)}
+        return {
+            word: means.format(items=self.nouns.items)
+            for word, means in LEGEND.items()
+            if left_out.get(word, True)
+        }
 
     def _names(self) -> list[str]:
         return [printable(str(item)) for item in self.items.tolist()]
@@ -286,19 +295,19 @@ class Leaderboard(Tabular):
 
     def __str__(self) -> str:
         """Show one line per item, then those with too few votes, then what the words mean."""
-        lines = aligned(self.cells())
+        lines = aligned(self.cells(), self.nouns)
         if rest := self.cells_of_unranked():
-            lines += ["", TOO_FEW, *aligned(rest)]
+            lines += ["", TOO_FEW, *aligned(rest, self.nouns)]
         width = max(map(len, LEGEND))
         lines += ["", *(f"{word:<{width}}  {means}" for word, means in self.legend().items())]
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
         """Show the same in a notebook; an id is text there, whatever is in it."""
-        told = [_as_html(self.cells())]
+        told = [_as_html(self.cells(), self.nouns)]
         if rest := self.cells_of_unranked():
-            told += [f"<p>{TOO_FEW}</p>", _as_html(rest)]
-        said = (f"<b>{word}</b>: {means}" for word, means in self.legend().items())
+            told += [f"<p>{TOO_FEW}</p>", _as_html(rest, self.nouns)]
+        said = (f"<b>{word}</b>: {escape(means)}" for word, means in self.legend().items())
         return "\n".join([*told, f"<p>{'<br>'.join(said)}</p>"])
 
 
@@ -350,6 +359,8 @@ class HeadToHead(Tabular):
     observed, predicted : (n_pairs, 3)
         Shares of the votes that the first wins, ties and loses: as they are, and as the consensus
         expects them of these votes, with the sides and the features that they had.
+    nouns : Nouns
+        What items are called where this is shown.
     """
 
     item: Labels
@@ -357,6 +368,7 @@ class HeadToHead(Tabular):
     votes: Any
     observed: Floats
     predicted: Floats
+    nouns: Nouns = NOUNS
 
     def __len__(self) -> int:
         return len(self.item)
@@ -390,10 +402,12 @@ class HeadToHead(Tabular):
 
     def __str__(self) -> str:
         """Show one line per pair."""
-        return "\n".join(aligned(self.cells()))
+        return "\n".join(aligned(self.cells(), self.nouns))
 
 
-def head_to_head(votes: Comparisons, link: Link, consensus: Consensus) -> HeadToHead:
+def head_to_head(
+    votes: Comparisons, link: Link, consensus: Consensus, nouns: Nouns = NOUNS
+) -> HeadToHead:
     """Put what the votes say of every pair beside what the consensus expects."""
     place = np.empty(votes.n_items, dtype=np.int64)
     order = np.argsort(-consensus.scores, kind="stable")
@@ -418,6 +432,7 @@ def head_to_head(votes: Comparisons, link: Link, consensus: Consensus) -> HeadTo
         amount if votes.weight is not None else amount.astype(np.int64),
         shares(observed.astype(np.float64)),
         shares(_chances(votes, link, consensus)),
+        nouns,
     )
 
 
@@ -434,14 +449,15 @@ def _chances(votes: Comparisons, link: Link, consensus: Consensus) -> Floats:
 # --- texts ---------------------------------------------------------------------------------
 
 
-def aligned(cells: Sequence[Sequence[str]]) -> list[str]:
+def aligned(cells: Sequence[Sequence[str]], nouns: Nouns = NOUNS) -> list[str]:
     """Return a table as lines: ids and groups on the left of a column, numbers on the right."""
     from rich.cells import cell_len
 
-    widths = [max(map(cell_len, column)) for column in zip(*cells, strict=True)]
+    rows = _headed(cells, nouns)
+    widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
     is_left = [name in ("item", "other", "group") for name in cells[0]]
     lines = []
-    for row in cells:
+    for row in rows:
         parts = []
         for text, width, left in zip(row, widths, is_left, strict=True):
             space = " " * (width - cell_len(text))
@@ -450,8 +466,13 @@ def aligned(cells: Sequence[Sequence[str]]) -> list[str]:
     return lines
 
 
-def _as_html(cells: Sequence[Sequence[str]]) -> str:
-    head, *rows = ([escape(text) for text in row] for row in cells)
+def _headed(cells: Sequence[Sequence[str]], nouns: Nouns) -> list[Sequence[str]]:
+    """Return a table with headings in the words of the study."""
+    return [[nouns.heading(name) for name in cells[0]], *cells[1:]]
+
+
+def _as_html(cells: Sequence[Sequence[str]], nouns: Nouns) -> str:
+    head, *rows = ([escape(text) for text in row] for row in _headed(cells, nouns))
     lines = ["<table>", f"<thead><tr>{''.join(f'<th>{name}</th>' for name in head)}</tr></thead>"]
     lines += [
         "<tbody>",

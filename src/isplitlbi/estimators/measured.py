@@ -98,12 +98,14 @@ class MeasuredEstimator(ScorePredictor):
         if self._board is None:
             board = leaderboard_of(self.votes(), self.fitted_, self._where_items_stand())
             self._board = board.framed_as(self._frame_kind)
+        if self._board.nouns != self.nouns:  # since then, items are called something else
+            self._board = replace(self._board, nouns=self.nouns)
         return self._board
 
     def head_to_head(self) -> HeadToHead:
         """Return every pair that was compared: what the votes say, and the consensus expects."""
         check_is_fitted(self, "fitted_")
-        found = head_to_head(self.votes(), self.link_, self.parameters_.common)
+        found = head_to_head(self.votes(), self.link_, self.parameters_.common, self.nouns)
         return found.framed_as(self._frame_kind)
 
     def consensus_intervals(self) -> tuple[Floats, Floats]:
@@ -148,7 +150,7 @@ class MeasuredEstimator(ScorePredictor):
                 f"there are no cards of users: {type(self).__name__} does not say by how much "
                 "users differ. Fit ISplitLBI."
             )
-        return user_cards(self.votes(), self._known_how_surely(), users)
+        return user_cards(self.votes(), self._known_how_surely(), users, self.nouns)
 
     def _where_items_stand(self) -> Standing:
         if self._standing is None:

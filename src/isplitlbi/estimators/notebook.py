@@ -15,12 +15,15 @@ def shown_in_notebook(model: Any) -> str:
     """Return what was fitted and the first tiers, as HTML; nothing where nothing was fitted."""
     if not hasattr(model, "fitted_"):
         return ""
-    told = [f"{type(model).__name__}, fitted on {model.summary_}."]
+    nouns = model.nouns
+    told = [f"{type(model).__name__}, fitted on {model.summary_.in_words(nouns)}."]
     if hasattr(model, "abnormality_"):
         n_unreliable, n_different = len(model.unreliable_users_), len(model.different_users_)
-        told.append(f"Unreliable users: {n_unreliable}. Different users: {n_different}.")
+        told.append(
+            f"Unreliable {nouns.users}: {n_unreliable}. Different {nouns.users}: {n_different}."
+        )
     tiers = [
         [number, ", ".join(map(str, tier))]
         for number, tier in enumerate(model.ranking().tiers[:FIRST_TIERS], start=1)
     ]
-    return as_html(told, ["tier" if model.terms_.has_ties else "rank", "items"], tiers)
+    return as_html(told, ["tier" if model.terms_.has_ties else "rank", nouns.items], tiers)

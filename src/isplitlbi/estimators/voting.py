@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
@@ -17,6 +18,7 @@ from isplitlbi.data.labels import NUMBERS, OutcomeLabels
 from isplitlbi.data.vocabulary import Vocabulary, as_series, first_of
 from isplitlbi.errors import InvalidVotes
 from isplitlbi.estimators.inputs import as_votes, pair_columns
+from isplitlbi.nouns import Nouns
 from isplitlbi.typing import Indices, Labels
 
 __all__ = ["VoteEstimator"]
@@ -27,6 +29,9 @@ class VoteEstimator(ClassifierMixin, BaseEstimator):
 
     Outcomes are 1 (left wins), 0 (tie) and -1; or the words of y, where a fit was given words.
     """
+
+    # Of an estimator without such a parameter; it may be set to a mapping there, too.
+    call: Mapping[str, str] | None = None
 
     users_: Labels
     items_: Labels
@@ -47,6 +52,11 @@ class VoteEstimator(ClassifierMixin, BaseEstimator):
         self.classes_ = np.array(self.outcome_labels_.labels)
         self.n_features_in_ = 3
         return self
+
+    @property
+    def nouns(self) -> Nouns:
+        """What items and users are called in tables, sentences and figures: by ``call``."""
+        return Nouns.of(self.call)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Predict the outcome of each (user, left, right): 1, 0 or -1, or the words of y.

@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 from scipy.cluster.hierarchy import leaves_list, linkage
 
 from isplitlbi.abnormal import KINDS
-from isplitlbi.data.layout import SHARPNESS, TASTE, THRESHOLD, tally
+from isplitlbi.data.layout import SHARPNESS, TASTE, THRESHOLD, Tally, tally
 from isplitlbi.errors import InvalidSetting, InvalidVotes, MissingLibrary
 from isplitlbi.estimators import ScoreEstimator
 from isplitlbi.markup import printable
 from isplitlbi.output.words import factor, name_of_term
 from isplitlbi.selection import Scoring
-from isplitlbi.typing import Floats, Mask
+from isplitlbi.typing import Floats, Mask, Places
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -37,7 +37,10 @@ __all__ = [
 
 
 INK, PALE, BAND = "#2f3640", "#b4bdc9", "#eef1f5"
-MOST_LABELS = 40
+MOST_USERS = 40  # names along an axis that lies
+MOST_ITEMS = 60  # names along one that stands
+MOST_BESIDE = 40  # names beside the scores that they belong to
+MOST_ON_CIRCLE = 24
 
 
 def path(model: ScoreEstimator, axes: Axes | None = None) -> Axes:
@@ -112,7 +115,7 @@ def consensus_ladder(model: ScoreEstimator, axes: Axes | None = None) -> Axes:
     axes.errorbar(
         ranking.scores, place, xerr=errors, fmt="o", ms=4, color=INK, ecolor=PALE, elinewidth=2
     )
-    every = max(1, int(np.ceil(n_items / (3 * MOST_LABELS))))
+    every = max(1, int(np.ceil(n_items / (2 * MOST_ITEMS))))
     axes.set_yticks(place[::every], [_short(item) for item in ranking.items[::every]], size=8)
     axes.set_ylim(n_items + (-0.4 if ranking.threshold is None else 0.6), -0.7)
     if ranking.threshold is not None:
@@ -126,65 +129,104 @@ def consensus_ladder(model: ScoreEstimator, axes: Axes | None = None) -> Axes:
 
 
 def user_against_consensus(model: ScoreEstimator, user: Any, axes: Axes | None = None) -> Axes:
-    """Draw one user's ranking beside the consensus; items the user never compared are grey."""
+    """Draw one user's ranking beside the consensus; items the user never compared are grey.
+
+    Of more than 40 items, only those that stand elsewhere for the user are named; they are blue.
+    """
     index = model.user_index(user)
     if index < 0:
         raise InvalidVotes("name a user to draw beside the consensus.")
     items, own, common = model.items_, model.scores(user), model.scores()
     compared, has_moved = model.parameters_.compared_by(index), _has_moved(model, own, common)
-    axes = _axes(axes, (5, min(2.0 + 0.18 * len(items), 12.0)))
-    apart = float(np.ptp([own, common])) / 40
-    beside = [_spread(heights, apart) for heights in (common, own)]
-    for place, item in enumerate(items):
-        colour = INK if compared[place] else PALE
-        moved = compared[place] and has_moved[place]
+    axes = _axes(axes, (6, min(2.0 + 0.18 * len(items), 12.0)))
+    moved = compared & has_moved
+    colours = [INK if each else PALE for each in compared]
+    for item, colour in enumerate(colours):
         axes.plot(
-            [0, 1], [common[place], own[place]], "-o", ms=3,
-            color="#2166ac" if moved else colour, lw=1.4 if moved else 0.8,
+            [0, 1], [common[item], own[item]], "-o", ms=3,
+            color="#2166ac" if moved[item] else colour, lw=1.4 if moved[item] else 0.8,
         )  # fmt: skip
-        if len(items) <= MOST_LABELS:
-            for x, heights, side in ((-0.04, beside[0], "right"), (1.04, beside[1], "left")):
-                axes.text(x, heights[place], _short(item), ha=side, va="center", size=7,
-                          color=colour)  # fmt: skip
-    axes.set(xlim=(-0.6, 1.6), ylabel="score")
+    named = np.flatnonzero(moved | (len(items) <= MOST_BESIDE))
+    named = named[np.argsort(-np.abs(own - common)[named], kind="stable")][:MOST_BESIDE]
+    apart = float(np.ptp([own, common])) / max(MOST_BESIDE, 1.3 * len(items))
+    for x, scores, side in ((-0.04, common, "right"), (1.04, own, "left")):
+        for place, height in zip(named, _spread(scores[named], apart), strict=True):
+            axes.text(x, height, _short(items[place]), ha=side, va="center", size=7,
+                      color=colours[place])  # fmt: skip
+    axes.set(xlim=(-0.85, 1.85), ylabel="score")
     axes.set_xticks([0, 1], ["consensus", _short(user)])
     return axes
 
 
-def deviations(model: ScoreEstimator, axes: Axes | None = None, order: bool = True) -> Axes:
-    """Draw the deviations of users (columns) by item (rows), alike ones side by side.
+def deviations(
+    model: ScoreEstimator,
+    axes: Axes | None = None,
+    order: bool = True,
+    most: int | None = MOST_USERS,
+) -> Axes:
+    """Draw the deviations of users (columns) by item (rows); white is the consensus.
 
-    Items are ordered by the consensus, users by their deviations; white is the consensus.
+    Items are ordered by the consensus; of more than 60, those with the largest deviations are
+    shown.
+
+    Parameters
+    ----------
+    order
+        Whether alike users stand side by side; otherwise those who deviate most come first.
+    most
+        How many users to show: those who deviate most. None for all of them; of more than 40, there
+        are no names.
     """
-    table = _score_deviations(model)
-    table = table[:, np.argsort(-model.consensus_, kind="stable")]
-    if order and len(table) > 2:
-        table = table[leaves_list(linkage(table, "average", optimal_ordering=len(table) <= 500))]
-    axes = _axes(axes, (8, 4.5))
-    largest = float(np.quantile(np.abs(table), 0.995)) or 1.0
+    table, nouns = _score_deviations(model), model.nouns
+    users = np.argsort(-np.linalg.norm(table, axis=1), kind="stable")[:most]
+    most_moved = np.argsort(-np.linalg.norm(table[users], axis=0), kind="stable")[:MOST_ITEMS]
+    best = np.argsort(-model.consensus_, kind="stable")
+    items = best[np.isin(best, most_moved)]
+    if order and len(users) > 2:
+        tree = linkage(table[users], "average", optimal_ordering=len(users) <= 500)
+        users = users[leaves_list(tree)]
+    shown = table[np.ix_(users, items)]
+    axes = _axes(axes, (8, 2.5 + 0.14 * len(items)))
+    largest = float(np.quantile(np.abs(shown), 0.995)) or 1.0
     image = axes.imshow(
-        table.T, aspect="auto", cmap="RdBu", vmin=-largest, vmax=largest, interpolation="nearest"
+        shown.T, aspect="auto", cmap="RdBu", vmin=-largest, vmax=largest, interpolation="nearest"
     )
     axes.figure.colorbar(image, ax=axes, label="own score minus consensus")
-    axes.set(xlabel="users, alike ones side by side", ylabel="items, best on top")
-    axes.set_xticks([])
-    axes.set_yticks([])
+    _name_columns(axes, model.users_[users])
+    axes.set_yticks(range(len(items)), [_short(item, 36) for item in model.items_[items]], size=7)
+    across = "alike ones side by side" if order else "the furthest first"
+    axes.set_xlabel(f"{nouns.users}, {across}{_of_all('furthest', users, model.users_)}")
+    axes.set_ylabel(f"{nouns.items}, best on top{_of_all('most moved', items, best)}")
     return axes
 
 
-def distances(model: ScoreEstimator, axes: Axes | None = None, share: float | None = None) -> Axes:
-    """Draw every user's distance to the consensus, the abnormal ones coloured by kind.
+def distances(
+    model: ScoreEstimator,
+    axes: Axes | None = None,
+    share: float | None = None,
+    most: int | None = MOST_USERS,
+) -> Axes:
+    """Draw users' distances to the consensus, the largest first, coloured by kind.
 
-    With a share, only the first and the last to leave, as many as that share of the users.
+    Parameters
+    ----------
+    share
+        Instead: only the first and the last to leave, as many as that share of the users.
+    most
+        How many users to show: the furthest. None for all of them; of more than 40, there are no
+        names.
     """
-    axes = _axes(axes, (8, 3))
+    axes = _axes(axes, (8, 3.4))
     distance, found = model.distance_to_consensus(), model.abnormality_
     voted = model.summary_.votes_per_user > 0
     order = np.lexsort((-distance, model.entry_times_))
     order = order[voted[order]]
+    users = model.nouns.users
     if share is None:
-        shown = np.sort(order)
+        shown = order[np.argsort(-distance[order], kind="stable")][:most]
+        told = f"{users}, the furthest first{_of_all('first', shown, order)}"
     else:
+        told = f"{users}, in the order in which they leave"
         some = max(1, round(share * len(order)))
         shown = np.concatenate([order[:some], order[-some:]])
         axes.axvline(some - 0.5, color=INK, lw=1, ls=(0, (4, 3)))
@@ -195,8 +237,26 @@ def distances(model: ScoreEstimator, axes: Axes | None = None, share: float | No
     colours = [_colour(found.kind[user]) for user in shown]
     axes.bar(np.arange(len(shown)), distance[shown], color=colours, width=0.85)
     _legend_of_kinds(axes, [found.kind[user] for user in shown])
-    axes.set(xlabel="user", ylabel="distance to the consensus", xticks=[])
+    axes.set(xlabel=told, ylabel="distance to the consensus")
+    axes.set_xlim(-0.8, len(shown) - 0.2)
+    _name_columns(axes, model.users_[shown])
     return axes
+
+
+def _of_all(which: str, shown: NDArray[Any], everything: NDArray[Any]) -> str:
+    """Say which of many are shown; nothing where all of them are."""
+    n, n_all = len(shown), len(everything)
+    return f": the {which} {n} of {n_all:,}" if n < n_all else ""
+
+
+def _name_columns(axes: Axes, names: NDArray[Any]) -> None:
+    """Write names below the columns of a picture, unless they are too many to be read."""
+    if len(names) > MOST_USERS:
+        axes.set_xticks([])
+    else:
+        axes.set_xticks(
+            range(len(names)), [_short(name, 18) for name in names], size=7, rotation=90
+        )
 
 
 def terms(model: ScoreEstimator, axes: Axes | None = None) -> Axes:
@@ -221,7 +281,7 @@ def terms(model: ScoreEstimator, axes: Axes | None = None) -> Axes:
     axes.axvline(0.0, color=INK, lw=1, ls=(0, (4, 3)), zorder=1)
     axes.set_yticks(range(len(rows)), [_short(name) for name in rows])
     axes.set_ylim(len(rows) - 0.5, -0.5)
-    axes.set_xlabel("users beside the group, in logits")
+    axes.set_xlabel(f"{model.nouns.users} beside the group, in logits")
     return axes
 
 
@@ -249,19 +309,26 @@ def _ordinary_margin(model: ScoreEstimator) -> float:
 
 
 def comparison_graph(model: ScoreEstimator, axes: Axes | None = None) -> Axes:
-    """Draw who was compared with whom: items on a circle in the order of the consensus.
+    """Draw which items were compared with which, and how often.
 
-    A line is as strong as votes are many; an item is as large as its votes.
+    A few items stand on a circle, in the order of the consensus: a line is as strong as votes are
+    many, an item is as large as its votes. On a circle of many, nobody could follow a line: more
+    than 24 are a table instead, the best first, with the votes on each pair as its colour.
     """
-    axes, n_items = _axes(axes, (6, 6)), len(model.items_)
     found = tally(model.votes(), weighted=False)
-    first, second, amount = found.first, found.second, found.amount
     order = np.argsort(-model.consensus_, kind="stable")
+    draw = _pairs_on_circle if len(order) <= MOST_ON_CIRCLE else _pairs_in_table
+    return draw(model, found, order, axes)
+
+
+def _pairs_on_circle(model: ScoreEstimator, found: Tally, order: Places, axes: Axes | None) -> Axes:
+    from matplotlib.collections import LineCollection
+
+    axes, n_items = _axes(axes, (6, 6)), len(order)
+    first, second, amount = found.first, found.second, found.amount
     angle = np.empty(n_items)
     angle[order] = np.pi / 2 - 2 * np.pi * np.arange(n_items) / n_items
     x, y = np.cos(angle), np.sin(angle)
-    from matplotlib.collections import LineCollection
-
     lines = np.stack(
         [np.column_stack([x[first], y[first]]), np.column_stack([x[second], y[second]])], 1
     )
@@ -273,13 +340,30 @@ def comparison_graph(model: ScoreEstimator, axes: Axes | None = None) -> Axes:
     axes.scatter(
         x, y, s=20 + 130 * votes_of / votes_of.max(), c=model.consensus_, cmap="viridis", zorder=3
     )
-    if n_items <= MOST_LABELS:
-        for item in range(n_items):
-            side = "left" if x[item] >= 0 else "right"
-            axes.text(1.08 * x[item], 1.08 * y[item], _short(model.items_[item]), ha=side,
-                      va="center", size=7)  # fmt: skip
+    for item in range(n_items):
+        side = "left" if x[item] >= 0 else "right"
+        axes.text(1.08 * x[item], 1.08 * y[item], _short(model.items_[item]), ha=side,
+                  va="center", size=7)  # fmt: skip
     axes.set(xlim=(-1.5, 1.5), ylim=(-1.3, 1.3), aspect="equal")
     axes.axis("off")
+    return axes
+
+
+def _pairs_in_table(model: ScoreEstimator, found: Tally, order: Places, axes: Axes | None) -> Axes:
+    n_items = len(order)
+    side = min(2.5 + 0.12 * n_items, 14.0)
+    axes = _axes(axes, (side + 0.8, side))
+    votes = np.full((n_items, n_items), np.nan)  # of pairs that were never compared
+    place = np.argsort(order)
+    first, second = place[found.first], place[found.second]
+    votes[first, second] = votes[second, first] = found.amount
+    image = axes.imshow(votes, cmap="viridis_r", vmin=0.0, interpolation="nearest")
+    axes.figure.colorbar(image, ax=axes, label="votes on the pair", shrink=0.6)
+    every = max(1, int(np.ceil(n_items / (2 * MOST_ITEMS))))
+    names = [_short(item, 36) for item in model.items_[order[::every]]]
+    axes.set_yticks(range(0, n_items, every), names, size=6)
+    axes.set_xticks(range(0, n_items, every), names, size=6, rotation=90)
+    axes.set_xlabel(f"{model.nouns.items}, best first; white where nobody compared the two")
     return axes
 
 
@@ -351,11 +435,10 @@ def _spread(heights: Floats, apart: float) -> Floats:
         groups.append([height])
         while len(groups) > 1 and _lowest(groups[-1], apart) < _highest(groups[-2], apart) + apart:
             groups[-2:] = [groups[-2] + groups[-1]]
-    placed = np.concatenate(
-        [_lowest(group, apart) + apart * np.arange(len(group)) for group in groups]
-    )
     spread = np.empty(len(heights))
-    spread[order] = placed
+    spread[order] = [
+        _lowest(group, apart) + apart * place for group in groups for place in range(len(group))
+    ]
     return spread
 
 

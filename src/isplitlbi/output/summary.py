@@ -6,20 +6,23 @@ from typing import TYPE_CHECKING, Any
 
 from isplitlbi.markup import printable
 from isplitlbi.output.terminal import (
+    fits,
     print_table,
     print_whole,
     text_table,
-    width_of,
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from rich.console import Console
+    from rich.table import Table
 
     from isplitlbi.estimators.base import ScoreEstimator
     from isplitlbi.estimators.isplitlbi import ISplitLBI
     from isplitlbi.model.ranking import Ranking
+    from isplitlbi.nouns import Nouns
 
 __all__ = [
     "print_card",
@@ -39,11 +42,13 @@ def print_fit(console: Console, model: ISplitLBI, folder: Path, seconds: float) 
     """Print what a fit came to, and where to go on."""
     from isplitlbi.output.words import chosen_in_words, lists_in_words
 
-    console.print(f"Fitted in {seconds:.1f} s: {model.summary_}.", markup=False)
+    nouns = model.nouns
+    console.print(f"Fitted in {seconds:.1f} s: {model.summary_.in_words(nouns)}.", markup=False)
+    named = lists_in_words(len(model.unreliable_users_), len(model.different_users_), nouns=nouns)
     console.print(
         f"Stopped at t = {model.time_:.3g} of the path ({chosen_in_words(model)}); "
-        f"{len(model.left_consensus_)} of {len(model.users_)} users have left the consensus at "
-        f"that time. {lists_in_words(len(model.unreliable_users_), len(model.different_users_))}.\n"
+        f"{len(model.left_consensus_)} of {nouns.n_users(len(model.users_))} have left the "
+        f"consensus at that time. {named}.\n"
     )
     print_differences(console, model)
     print_tiers(console, model, most=6)
@@ -113,34 +118,46 @@ def _print_features(console: Console, model: ScoreEstimator) -> None:
 def print_leaderboard(console: Console, model: ScoreEstimator) -> None:
     """Print the consensus item by item, then items with too few votes, then what the words mean.
 
-    On a screen that is too narrow, wins, ties and losses are left out, and columns stand closer.
+    Where a screen is too narrow for whole names, wins, ties and losses are left out, and columns
+    stand closer; where that is not enough, votes are left out, too.
     """
     from rich.text import Text
 
     from isplitlbi.estimators.leaderboard import TOO_FEW
 
-    board = model.leaderboard()
-    table, is_whole = text_table(board.cells()), True
-    if console.is_terminal and width_of(table) > console.width:
-        table, is_whole = text_table(board.cells(with_counts=False), gap=1), False
+    board, nouns = model.leaderboard(), model.nouns
+    tables = {
+        (): text_table(board.cells(), nouns),
+        ("W/T/L",): text_table(board.cells(with_counts=False), nouns, gap=1),
+        ("votes", "W/T/L"): text_table(
+            board.cells(with_counts=False, with_votes=False), nouns, gap=1
+        ),
+    }
+    left_out = next((each for each, table in tables.items() if fits(console, table)), ("W/T/L",))
     console.print(Text("Consensus", style="italic"))
-    print_whole(console, table)
+    print_whole(console, tables[left_out])
     if rest := board.cells_of_unranked():
         console.print(f"\n{TOO_FEW}")
-        print_whole(console, text_table(rest))
+        print_whole(console, text_table(rest, nouns))
     console.print()
-    for word, means in board.legend(with_counts=is_whole).items():
+    for word, means in board.legend(with_counts=not left_out).items():
         console.print(f"{word:<5}  {means}.")
-    _print_below(console, model, model.ranking())
+    if left_out:
+        console.print(f"On a wider screen there are also: {', '.join(left_out)}.")
+    _print_below(console, model, model.ranking(), with_habits=True)
 
 
 def print_pairs(console: Console, model: ScoreEstimator) -> None:
     """Print every pair that was compared, better items first."""
     from rich.text import Text
 
-    console.print(Text("Head to head: what the item did against the other", style="italic"))
-    print_whole(console, text_table(model.head_to_head().cells()))
-    console.print("W/T/L: wins, ties and losses of the item, in per cent of the votes on the pair.")
+    nouns = model.nouns
+    title = f"Head to head: what the {nouns.item} did against the other"
+    console.print(Text(title, style="italic"))
+    print_whole(console, _whole_or_closer(console, model.head_to_head().cells(), nouns))
+    console.print(
+        f"W/T/L: wins, ties and losses of the {nouns.item}, in per cent of the votes on the pair."
+    )
     console.print("Predicted: what the consensus expects of the same votes.")
 
 
@@ -158,7 +175,7 @@ def print_tiers(
     console.print(_title(ranking, user))
     table = Table(box=None, pad_edge=False)
     table.add_column("tier", justify="right")
-    table.add_column("items (score)", overflow="fold")
+    table.add_column(f"{model.nouns.items} (score)", overflow="fold")
     by_tier: dict[int, list[str]] = {}
     for tier, item, score, seen in zip(
         ranking.tier, ranking.items, ranking.scores, ranking.compared, strict=True
@@ -170,7 +187,7 @@ def print_tiers(
     print_table(console, table)
     if most is not None and len(by_tier) > most:
         console.print(f"... and {len(by_tier) - most} more tiers.")
-    _print_below(console, model, ranking)
+    _print_below(console, model, ranking, with_habits=user is None)
 
 
 def print_ranking(
@@ -202,13 +219,22 @@ def print_ranking(
             row.append(f"{own[place]['low']:.2f} to {own[place]['high']:.2f}")
             row.append("yes" if own[place]["differs"] else "no")
         cells.append([*row, *([factor(ranking.habits[place])] if has_habits else [])])
-    print_whole(console, text_table(cells))
+    print_whole(console, _whole_or_closer(console, cells, model.nouns))
     if most is not None and len(ranking) > most:
-        console.print(f"... and {len(ranking) - most} more items.")
+        console.print(f"... and {len(ranking) - most} more {model.nouns.items}.")
     if has_intervals:
-        console.print("95 %: where this user's score lies, beside the mean of all items.")
+        console.print(
+            f"95 %: where this {model.nouns.user}'s score lies, beside the mean of all "
+            f"{model.nouns.items}."
+        )
         console.print("differs: from the consensus, by more than chance.")
     _print_below(console, model, ranking)
+
+
+def _whole_or_closer(console: Console, cells: Sequence[Sequence[str]], nouns: Nouns) -> Table:
+    """Return a table, with columns closer to each other where the screen is too narrow."""
+    table = text_table(cells, nouns)
+    return table if fits(console, table) else text_table(cells, nouns, gap=1)
 
 
 def _title(ranking: Ranking, user: Any) -> Any:
@@ -219,14 +245,18 @@ def _title(ranking: Ranking, user: Any) -> Any:
     return Text(title, style="italic")
 
 
-def _print_below(console: Console, model: ScoreEstimator, ranking: Ranking) -> None:
-    """Print what the signs in a ranking mean."""
-    from isplitlbi.output.words import threshold_in_words
+def _print_below(
+    console: Console, model: ScoreEstimator, ranking: Ranking, *, with_habits: bool = False
+) -> None:
+    """Print what the signs in a ranking mean and, where the table has none, the tie factors."""
+    from isplitlbi.output.words import habits_in_words, threshold_in_words
 
     if not ranking.compared.all():
-        console.print("* never compared by this user: placed by the consensus.")
+        console.print(f"* never compared by this {model.nouns.user}: placed by the consensus.")
     if ranking.threshold is not None:
-        console.print(threshold_in_words(ranking.threshold, model.terms_.has_habits))
+        console.print(threshold_in_words(ranking.threshold, model.terms_.has_habits, model.nouns))
+    if with_habits and model.terms_.has_habits:
+        console.print(habits_in_words(ranking), markup=False)
     if model.summary_.units is not None:
         console.print(f"Both sides alike in {', '.join(model.summary_.units.names)}.", markup=False)
     console.print()

@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from isplitlbi.markup import printable
+from isplitlbi.nouns import NOUNS, Nouns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -19,37 +20,34 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from isplitlbi.abnormal import Abnormality
     from isplitlbi.data.readers import Reading
     from isplitlbi.diagnostics.findings import Diagnosis
-    from isplitlbi.estimators.base import ScoreEstimator
-    from isplitlbi.estimators.isplitlbi import ISplitLBI
     from isplitlbi.evaluation.protocol import Evaluation
-    from isplitlbi.evaluation.simulate import Study, Truth
+    from isplitlbi.evaluation.simulate import Study
     from isplitlbi.runtime.progress import Progress
 
 __all__ = [
+    "IDS",
     "Format",
     "emit",
+    "fits",
+    "in_cell",
     "listen_to_remarks",
     "model_bar",
     "of_ids",
-    "print_abnormal",
     "print_check",
-    "print_entries",
     "print_evaluation",
     "print_json",
     "print_notes",
     "print_scores",
     "print_simulation",
     "print_table",
-    "print_user",
     "print_whole",
     "progress_bar",
     "remark",
     "standard_output",
     "text_table",
-    "width_of",
+    "titled_table",
 ]
 
 
@@ -65,25 +63,37 @@ class Format(StrEnum):
     json = "json"
 
 
-def emit(table: pl.DataFrame, format: Format) -> None:
-    """Write a table to standard output."""
+def emit(table: pl.DataFrame, format: Format, nouns: Nouns = NOUNS) -> None:
+    """Write a table to standard output; only headings for people are in the words of the study."""
     if format is Format.csv:
         sys.stdout.write(table.write_csv())
     elif format is Format.json:
         print_json(table.to_dicts())
     else:
-        from rich.table import Table
-        from rich.text import Text
-
-        console, shown = standard_output(), Table(box=None, pad_edge=False)
-        for name, kind in table.schema.items():
-            shown.add_column(
-                name.replace("_", " "), justify="right" if kind.is_numeric() else "left",
-                **(of_ids(console) if name in IDS else {"overflow": "fold"}),
-            )  # fmt: skip
-        for row in table.iter_rows():
-            shown.add_row(*(Text(_shown(value)) for value in row))
+        console = standard_output()
+        shown = _table_of(console, table, nouns)
+        if not fits(console, shown):  # headings may take several lines, names should not
+            shown = _table_of(console, table, nouns, between="\n", gap=1)
         print_table(console, shown)
+
+
+def _table_of(
+    console: Console, table: pl.DataFrame, nouns: Nouns, between: str = " ", gap: int = 2
+) -> Table:
+    """Return any table as it is shown, with a sign between the words of headings."""
+    from rich.table import Table
+    from rich.text import Text
+
+    shown = Table(box=None, pad_edge=False, padding=(0, gap, 0, 0))
+    for name, kind in table.schema.items():
+        side: Any = "right" if kind.is_numeric() else "left"
+        shown.add_column(
+            nouns.heading(name).replace("_", between), justify=side,
+            **(of_ids(console) if name in IDS else {"overflow": "fold"}),
+        )  # fmt: skip
+    for row in table.iter_rows():
+        shown.add_row(*(Text(in_cell(value)) for value in row))
+    return shown
 
 
 def of_ids(console: Console) -> dict[str, Any]:
@@ -117,15 +127,16 @@ def print_whole(console: Console, table: Table) -> None:
     print_table(console, table)
 
 
-def width_of(table: Table) -> int:
-    """Return how wide a table is that has all the room that it needs."""
-    from rich.console import Console
+def fits(console: Console, table: Table) -> bool:
+    """Say whether a screen has the room that a table needs; a file always has."""
+    from rich.measure import Measurement
 
-    roomy = Console(width=WIDEST)
-    return roomy.measure(table).maximum
+    unbounded = console.options.update(max_width=WIDEST)
+    needed = Measurement.get(console, unbounded, table).maximum
+    return not console.is_terminal or needed <= console.width
 
 
-def text_table(cells: Sequence[Sequence[str]], gap: int = 2) -> Table:
+def text_table(cells: Sequence[Sequence[str]], nouns: Nouns = NOUNS, *, gap: int = 2) -> Table:
     """Return a table of texts, the headings first: names on the left, numbers on the right."""
     from rich.table import Table
     from rich.text import Text
@@ -134,14 +145,16 @@ def text_table(cells: Sequence[Sequence[str]], gap: int = 2) -> Table:
     for name in cells[0]:
         is_name, is_id = name in ("item", "other", "group"), name in ("item", "other")
         table.add_column(
-            name, justify="left" if is_name else "right", overflow="fold", no_wrap=not is_id
-        )
+            nouns.heading(name), justify="left" if is_name else "right", overflow="fold",
+            no_wrap=not is_id,
+        )  # fmt: skip
     for row in cells[1:]:
         table.add_row(*map(Text, row))
     return table
 
 
-def _shown(value: Any) -> str:
+def in_cell(value: Any) -> str:
+    """Return a value as it is shown in a table."""
     if value is None:
         return "-"
     if isinstance(value, bool):
@@ -191,23 +204,27 @@ def print_notes(reading: Reading) -> None:
         remark(str(note))
 
 
-def print_check(console: Console, reading: Reading, diagnosis: Diagnosis) -> None:
+def print_check(
+    console: Console, reading: Reading, diagnosis: Diagnosis, nouns: Nouns = NOUNS
+) -> None:
     """Print what `check` found."""
     from rich.table import Table
     from rich.text import Text
 
     from isplitlbi.data.summary import Summary
 
-    console.print(f"{Summary.of(reading.votes)} ({reading.preset}).", markup=False)
+    console.print(f"{Summary.of(reading.votes).in_words(nouns)} ({reading.preset}).", markup=False)
     for note in reading.notes:
         console.print(str(note), markup=False)
     figures = diagnosis.summary
     least, median, most = (figures[f"votes_per_user_{what}"] for what in ("min", "median", "max"))
-    console.print(f"Votes per user: {least:g} to {most:g}, half of them at most {median:g}.")
+    console.print(
+        f"Votes per {nouns.user}: {least:g} to {most:g}, half of them at most {median:g}."
+    )
     findings = Table.grid(padding=(0, 2, 1, 0))
     for finding in diagnosis.findings:
         severity = finding.severity.name.lower()
-        findings.add_row(Text(severity, style="bold"), Text(printable(finding.sentence)))
+        findings.add_row(Text(severity, style="bold"), Text(printable(finding.in_words(nouns))))
     console.print()
     console.print(findings)
 
@@ -223,123 +240,9 @@ def print_simulation(console: Console, study: Study, seed: int, n_held_out: int)
     )
 
 
-def print_entries(console: Console, model: ISplitLBI, truth: Truth) -> None:
-    """Print who is abnormal, beside the truth of a simulation."""
-    import polars as pl
-
-    from isplitlbi.output.tables import users_table
-    from isplitlbi.output.words import lists_in_words
-
-    n_unreliable, n_different = len(model.unreliable_users_), len(model.different_users_)
-    console.print(f"{lists_in_words(n_unreliable, n_different, len(model.users_))}.\n")
-    truly = dict(zip(model.users_.tolist(), truth.kind, strict=True))
-    table = users_table(model).filter("abnormal")
-    names = [truly[user] for user in table["user"]]
-    table = table.with_columns(truly=pl.Series(names, dtype=pl.String))
-    _print_lists(console, table, ("user", "entry_rank", "effect", "kind", "quality", "truly"))
-    named = set(model.abnormal_users_)
-    true = set(model.users_[truth.abnormal].tolist())
-    console.print(
-        f"{len(named & true)} of the {len(true)} truly abnormal users found, "
-        f"{len(named - true)} other{'' if len(named - true) == 1 else 's'} named.\n"
-    )
-
-
-def print_abnormal(
-    console: Console, model: ScoreEstimator, found: Abnormality, shown: pl.DataFrame
-) -> None:
-    """Print which users are abnormal, in which way, and whether that changes the result."""
-    from isplitlbi.abnormal import DIFFERENT, LEAST_USERS, UNRELIABLE
-    from isplitlbi.output.words import chance_in_words, lists_in_words
-
-    n_users = int((model.summary_.votes_per_user > 0).sum())
-    n_unreliable, n_different = (int(found.on(name).sum()) for name in (UNRELIABLE, DIFFERENT))
-    named = lists_in_words(n_unreliable, n_different, n_users)
-    console.print(f"{named}; {chance_in_words(found.fdr)}.\n")
-    if n_users < LEAST_USERS:
-        console.print("With fewer than three users, nobody can tell who is unlike the others.")
-    _print_lists(console, shown, ("user", "votes", "effect", "kind", "quality", "explanation"))
-    if few := int((found.votes_needed > 0).sum()):
-        most = int(found.votes_needed.max())
-        users = "user has" if few == 1 else "users have"
-        console.print(
-            f"{few} {users} too few votes to be named at all; it would take up to {most} votes."
-        )
-    if n_unreliable == n_users:
-        console.print("Nobody is left to make a consensus without the unreliable users.")
-    elif n_unreliable and model.has_votes():
-        console.print(model.effect_of_leaving_out(fdr=found.fdr).sentence())
-    elif n_unreliable:
-        console.print("What leaving them out would change: --effect reads the votes and tells.")
-    if n_different:
-        console.print(
-            "Different is not bad: a taste of one's own, or a steady hand, is named too. "
-            "Such users stay in the consensus."
-        )
-
-
-_HEADINGS = {"entry_rank": "left as"}
-_ON_THE_RIGHT = ("votes", "entry_rank", "quality")
-
-
-def _print_lists(console: Console, shown: pl.DataFrame, columns: Sequence[str]) -> None:
-    """Print some users list by list; those who are on none come last."""
-    from isplitlbi.output.words import LISTS_IN_WORDS
-
-    for name, words in LISTS_IN_WORDS.items():
-        title = f"{name.capitalize()}: {words}"
-        _print_users(console, shown.filter(shown["list"] == name), title, columns)
-    _print_users(console, shown.filter(shown["list"].is_null()), "On neither list", columns)
-
-
-def _print_users(console: Console, shown: pl.DataFrame, title: str, columns: Sequence[str]) -> None:
-    from rich.text import Text
-
-    from isplitlbi.output.words import effect_in_words
-
-    if len(shown) == 0:
-        return
-    table = _table(title)
-    for name in columns:
-        side = "right" if name in _ON_THE_RIGHT else "left"
-        how = {"overflow": "fold", "no_wrap": name in ("effect", "kind")}
-        how = of_ids(console) if name in IDS else how
-        table.add_column(_HEADINGS.get(name, name), justify=side, **how)  # type: ignore[arg-type]
-    for row in shown.iter_rows(named=True):
-        told = {name: _shown(row[name]) for name in columns}
-        told["effect"] = effect_in_words(row["effect"], row["effect_low"], row["effect_high"])
-        told["quality"] = "-" if row["quality"] is None else f"{row['quality']:.2f}"
-        table.add_row(*(Text(told[name]) for name in columns))
-    print_table(console, table)
-    console.print()
-
-
-def print_user(console: Console, table: pl.DataFrame, user: str) -> None:
-    """Print what is known of one user, before the votes that tell most."""
-    from isplitlbi.output.words import LISTS_IN_WORDS, effect_in_words, p_in_words
-
-    row = table.filter(table["user"].cast(str) == user).row(0, named=True)
-    left = "never left" if row["entry_rank"] is None else f"left as number {row['entry_rank']}"
-    figures = "no votes"
-    if row["votes"]:
-        effect = effect_in_words(row["effect"], row["effect_low"], row["effect_high"])
-        figures = (
-            f"{row['votes']} votes, {left}; effect {effect}, {p_in_words(row['p_value'])}, "
-            f"q = {row['q_value']:.2g}, quality {row['quality']:.2f}"
-        )
-    console.print(f"{printable(user)}: {figures}.", markup=False)
-    if row["list"]:
-        also = f" ({p_in_words(row['p_unreliable'])})" if row["list"] == "unreliable" else ""
-        console.print(f"{row['list'].capitalize()}: {LISTS_IN_WORDS[row['list']]}{also}.")
-    if row["explanation"]:
-        kind = f"{row['kind']}: " if row["kind"] else ""
-        console.print(f"{kind}{row['explanation']}.", markup=False)
-    console.print("\nWhat the consensus least expected:")
-
-
 def print_scores(console: Console, scores: dict[str, dict[str, float]]) -> None:
     """Print scores on held-out votes."""
-    table = _table("On held-out votes")
+    table = titled_table("On held-out votes")
     table.add_column("")
     for name in ("micro-F1", "macro-F1", "log-loss"):
         table.add_column(name, justify="right")
@@ -375,21 +278,21 @@ def _print_metrics(
 ) -> None:
     """Print a table with a row for each method, and a column for each statistic of each metric."""
     pairs = [(metric, statistic) for metric, statistics in columns for statistic in statistics]
-    table = _table(title)
+    table = titled_table(title)
     table.add_column("")
     for metric, statistic in pairs:
         name = _SHORT.get(metric, metric.replace("_", "\n"))
         table.add_column(f"{name}\n{statistic}", justify="right")
     for method in evaluation.methods:
         figures = [evaluation.statistics(method, metric)[statistic] for metric, statistic in pairs]
-        table.add_row(method, *map(_shown, figures))
+        table.add_row(method, *map(in_cell, figures))
     console.print(table)
     console.print()
 
 
 def _print_reliability(console: Console, evaluation: Evaluation) -> None:
     for method, bins in evaluation.reliability.items():
-        table = _table(f"Reliability of {method}")
+        table = titled_table(f"Reliability of {method}")
         for name in ("from", "to", "predictions", "mean predicted", "came true"):
             table.add_column(name, justify="right")
         for place, (count, predicted, happened) in enumerate(bins):
@@ -409,7 +312,8 @@ _SHORT = {
 }
 
 
-def _table(title: str) -> Table:
+def titled_table(title: str) -> Table:
+    """Return an empty table with a title above."""
     from rich.table import Table
 
     return Table(title=title, title_justify="left", box=None, pad_edge=False)

@@ -5,22 +5,28 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from isplitlbi.abnormal import DIFFERENT, UNRELIABLE
 from isplitlbi.data.layout import SHARPNESS, TASTE, THRESHOLD
+from isplitlbi.markup import printable
 from isplitlbi.model.terms import Side
+from isplitlbi.nouns import NOUNS, Nouns
 
 if TYPE_CHECKING:
     from isplitlbi.estimators import ScoreEstimator
+    from isplitlbi.model.ranking import Ranking
 
 __all__ = [
-    "LISTS_IN_WORDS",
     "NO_TIES",
     "chance_in_words",
     "chosen_in_words",
     "effect_in_words",
     "factor",
+    "habits_in_words",
     "is_bound",
     "lists_in_words",
+    "meaning_of_lists",
     "name_of_term",
     "p_in_words",
     "side_in_words",
@@ -34,11 +40,6 @@ LITTLE = 0.05
 AS_MUCH = 0.8  # of the largest: what is said in the same breath
 
 NO_TIES = "Nobody ever declared a tie: there is no tie threshold"
-
-LISTS_IN_WORDS = {
-    UNRELIABLE: "votes tell little about the items",
-    DIFFERENT: "unlike the group by more than is ordinary here",
-}
 
 _NAMES = {
     TASTE: "taste",
@@ -104,7 +105,7 @@ def factor(value: float) -> str:
     return f"x{value:.1f}" if value >= 0.095 else f"x{value:.2f}"
 
 
-def threshold_in_words(threshold: float | None, has_habits: bool) -> str:
+def threshold_in_words(threshold: float | None, has_habits: bool, nouns: Nouns = NOUNS) -> str:
     """Say when two items tie.
 
     >>> threshold_in_words(0.567, False)
@@ -113,7 +114,17 @@ def threshold_in_words(threshold: float | None, has_habits: bool) -> str:
     if threshold is None:
         return f"{NO_TIES}, and no tiers."
     habits = ", times the tie factors of both" if has_habits else ""
-    return f"Two items tie when their scores differ by at most {threshold:.2f}{habits}."
+    return f"Two {nouns.items} tie when their scores differ by at most {threshold:.2f}{habits}."
+
+
+def habits_in_words(ranking: Ranking) -> str:
+    """Say between what the tie factors of items lie."""
+    least, most = int(np.argmin(ranking.habits)), int(np.argmax(ranking.habits))
+    low, high = (
+        f"{factor(ranking.habits[place])} ({printable(str(ranking.items[place]))})"
+        for place in (least, most)
+    )
+    return f"Tie factors go from {low} to {high}."
 
 
 def chosen_in_words(model: ScoreEstimator) -> str:
@@ -126,7 +137,17 @@ def chosen_in_words(model: ScoreEstimator) -> str:
     return f"{figures}, chosen from the votes" if not given else f"{figures}; {given[0]} was given"
 
 
-def lists_in_words(n_unreliable: int, n_different: int, n_users: int | None = None) -> str:
+def meaning_of_lists(nouns: Nouns = NOUNS) -> dict[str, str]:
+    """Say of every list what is true of the users on it."""
+    return {
+        UNRELIABLE: f"votes tell little about the {nouns.items}",
+        DIFFERENT: "unlike the group by more than is ordinary here",
+    }
+
+
+def lists_in_words(
+    n_unreliable: int, n_different: int, n_users: int | None = None, nouns: Nouns = NOUNS
+) -> str:
     """Say how many users are on each list.
 
     >>> lists_in_words(3, 5, 73)
@@ -134,7 +155,7 @@ def lists_in_words(n_unreliable: int, n_different: int, n_users: int | None = No
     >>> lists_in_words(1, 0)
     '1 user is unreliable, 0 are different'
     """
-    users = "user" if n_unreliable == 1 and n_users is None else "users"
+    users = nouns.user if n_unreliable == 1 and n_users is None else nouns.users
     of_all = "" if n_users is None else f" of {n_users:,}"
     first, second = ("is" if n == 1 else "are" for n in (n_unreliable, n_different))
     return (

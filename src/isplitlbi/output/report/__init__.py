@@ -12,6 +12,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import re
 from collections.abc import Callable
 from importlib import resources
 from pathlib import Path
@@ -20,6 +21,7 @@ from typing import Any
 from isplitlbi.errors import MissingLibrary
 from isplitlbi.estimators import ScoreEstimator
 from isplitlbi.files import written_whole
+from isplitlbi.nouns import Nouns
 from isplitlbi.output.report import content
 from isplitlbi.output.report.ids import shown_id
 from isplitlbi.output.report.people import cards_of
@@ -80,7 +82,8 @@ def render(
     script, charts = folder.joinpath("page.js").read_text(encoding="utf-8"), get_plotlyjs()
     cards = cards_of(model)
     told = content.tell(model, cards, progress or (lambda _share, _what: None))
-    return environment.get_template("page.html").render(
+    page = folder.joinpath("page.html").read_text(encoding="utf-8")
+    return environment.from_string(_in_nouns_of(page, model.nouns)).render(
         **told,
         title=title,
         script=script,
@@ -89,6 +92,20 @@ def render(
         style=folder.joinpath("style.css").read_text(encoding="utf-8"),
         study=_as_json(study_of(model, cards)),
     )
+
+
+# What is no text for people: what the template fills in, code, and tags but for their labels.
+_FILLED_IN = r"\{\{.*?\}\}|\{%.*?%\}"
+_NO_TEXT = re.compile(rf"({_FILLED_IN}|<code>.*?</code>|<(?:{_FILLED_IN}|[^>{{])*>)", re.DOTALL)
+_LABEL = re.compile(r'(?<=aria-label=")[^"{]*')
+
+
+def _in_nouns_of(page: str, nouns: Nouns) -> str:
+    """Return the template in the words of the study, before any id is in it."""
+    parts = _NO_TEXT.split(page)
+    parts[::2] = [nouns.in_text(text) for text in parts[::2]]
+    parts[1::2] = [_LABEL.sub(lambda label: nouns.in_text(label[0]), tag) for tag in parts[1::2]]
+    return "".join(parts)
 
 
 def _as_json(value: Any) -> str:

@@ -15,15 +15,16 @@ from isplitlbi.abnormal import KINDS, LISTS, UNRELIABLE
 from isplitlbi.data.vocabulary import counted
 from isplitlbi.diagnostics.check import check
 from isplitlbi.estimators import ScoreEstimator
+from isplitlbi.nouns import capitalized
 from isplitlbi.output.report.ids import shown_id
 from isplitlbi.output.report.people import Cards, features_of, people_of
 from isplitlbi.output.tables import as_polars
 from isplitlbi.output.words import (
-    LISTS_IN_WORDS,
     NO_TIES,
     chance_in_words,
     factor,
     lists_in_words,
+    meaning_of_lists,
 )
 from isplitlbi.selection import SCORINGS
 from isplitlbi.typing import Indices
@@ -56,7 +57,7 @@ def tell(
     progress(0.8, "leaving users out")
     effect = _effect(model)
     progress(0.9, "writing")
-    scores = _scores(model)
+    scores, nouns = _scores(model), model.nouns
     kinds = Counter(found.kind)
     return {
         "estimator": type(model).__name__,
@@ -66,7 +67,9 @@ def tell(
                 f"{health.summary[f'votes_per_user_{what}']:g}" for what in ("min", "median", "max")
             ],
             "is_serious": health.is_serious,
-            "findings": [(each.severity.name.lower(), each.sentence) for each in health.findings],
+            "findings": [
+                (each.severity.name.lower(), each.in_words(nouns)) for each in health.findings
+            ],
         },
         "ladder": ladder,
         "tie_words": _tie_words(model),
@@ -77,10 +80,11 @@ def tell(
         "n_users": len(model.users_),
         "n_flagged": len(model.abnormal_users_),
         "lists": [
-            (name, int(found.on(name).sum()), words) for name, words in LISTS_IN_WORDS.items()
+            (name, int(found.on(name).sum()), words)
+            for name, words in meaning_of_lists(nouns).items()
         ],
         "users_in_words": lists_in_words(
-            len(model.unreliable_users_), len(model.different_users_), len(model.users_)
+            len(model.unreliable_users_), len(model.different_users_), len(model.users_), nouns
         ),
         "chance": chance_in_words(found.fdr),
         "n_times": 0 if model.path_ is None else len(model.path_.times),
@@ -103,8 +107,8 @@ def _answer(model: ScoreEstimator, scores: list[dict[str, Any]]) -> list[Markup]
     votes = model.votes()
     n_voters = int(np.count_nonzero(votes.votes_per_user))
     asked = Markup(
-        f"{counted(n_voters, 'user')} said in {counted(votes.n_votes, 'vote')} which of two "
-        f"items is better, among {votes.n_items:,}; {_ties_in_words(model)}."
+        f"{model.nouns.n_users(n_voters)} said in {counted(votes.n_votes, 'vote')} which of two "
+        f"{model.nouns.items} is better, among {votes.n_items:,}; {_ties_in_words(model)}."
     )
     consensus = _consensus_in_words(model)
     users = _users_in_words(model)
@@ -133,7 +137,7 @@ def _users_in_words(model: ScoreEstimator) -> Markup:
         kinds = Counter(kind for kind, on in zip(found.kind, found.list, strict=True) if on == name)
         n_users = kinds.total()
         among = ", ".join(f"{kinds[kind]} {kind}" for kind in KINDS if kinds[kind])
-        who = f"{n_users:,}" if told else counted(n_users, "user")
+        who = f"{n_users:,}" if told else model.nouns.n_users(n_users)
         is_are = "is" if n_users == 1 else "are"
         told.append(f"<strong>{who}</strong> {is_are} {name}{f' ({among})' if among else ''}")
     return Markup(", ".join(told))
@@ -155,11 +159,14 @@ def _consensus_in_words(model: ScoreEstimator) -> Markup:
         sentence = Markup("Their consensus puts {} first and {} last.")
         return sentence.format(_enumerated(tiers[0]), _enumerated(tiers[-1]))
     if len(tiers) == 1:
-        return Markup("Their consensus is one tier: it cannot tell the items apart.")
+        sentence = Markup("Their consensus is one tier: it cannot tell the {} apart.")
+        return sentence.format(model.nouns.items)
     sentence = Markup(
-        "Their consensus ranks the items in {} tiers, with {} on top and {} at the bottom."
+        "Their consensus ranks the {} in {} tiers, with {} on top and {} at the bottom."
     )
-    return sentence.format(len(tiers), _enumerated(tiers[0]), _enumerated(tiers[-1]))
+    return sentence.format(
+        model.nouns.items, len(tiers), _enumerated(tiers[0]), _enumerated(tiers[-1])
+    )
 
 
 def _tie_words(model: ScoreEstimator) -> str:
@@ -168,8 +175,8 @@ def _tie_words(model: ScoreEstimator) -> str:
         return f"{NO_TIES}, and there are no tiers."
     habits = ", times the tie factors of both" if model.terms_.has_habits else ""
     return (
-        "Items of a tier tie with its first: their scores differ by at most the threshold, "
-        f"{model.threshold_:.2f}{habits}."
+        f"{capitalized(model.nouns.items)} of a tier tie with its first: their scores differ by at "
+        f"most the threshold, {model.threshold_:.2f}{habits}."
     )
 
 
@@ -230,7 +237,7 @@ def _effect(model: ScoreEstimator) -> dict[str, Any]:
     if not unreliable[np.unique(model.votes().user)].all():
         found = model.effect_of_leaving_out()
         rows = as_polars(found).to_dicts()
-        return {"sentence": found.sentence(), "rows": rows if found.left_out else []}
+        return {"sentence": found.sentence(model.nouns), "rows": rows if found.left_out else []}
     return {"sentence": "Nobody is left to make a consensus without them.", "rows": []}
 
 
@@ -262,7 +269,9 @@ def _scores(model: ScoreEstimator) -> list[dict[str, Any]]:
 def _settings(model: ScoreEstimator) -> list[tuple[str, str]]:
     """Return what one needs to get the same again."""
     chosen = _chosen(model)
-    unimportant = ("times", "n_jobs", "snapshots", "backend", "random_state", "with_tests")
+    unimportant = (
+        "times", "n_jobs", "snapshots", "backend", "random_state", "with_tests", "call",
+    )  # fmt: skip
     given = {
         name: value
         for name, value in model.get_params().items()
@@ -305,4 +314,6 @@ def _terms(model: ScoreEstimator) -> str:
         for name, scale in zip(terms.names, terms.scales, strict=True)
         if scale > 0.0
     ]
-    return ", ".join([*sizes, *(["tie habits of items"] if terms.has_habits else [])])
+    return ", ".join(
+        [*sizes, *([f"tie habits of {model.nouns.items}"] if terms.has_habits else [])]
+    )

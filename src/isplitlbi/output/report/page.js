@@ -5,7 +5,7 @@
 (async () => {
   const find = (id) => document.getElementById(id);
   const study = JSON.parse(find("study").textContent);
-  const { items, users, kinds, curves } = study;
+  const { items, users, kinds, curves, nouns } = study;
   const nUsers = users.user.length;
 
   // --- arrays and texts ----------------------------------------------------------------------
@@ -45,6 +45,7 @@
   const small = (value) => (value === null ? "–" : value < 0.001 ? value.toExponential(0) : value.toFixed(3));
   const percent = (share) => (share < 0.01 ? "less than 1 %" : `${Math.round(100 * share)} %`);
   const counted = (n, unit) => `${n.toLocaleString("en")} ${unit}${n === 1 ? "" : "s"}`;
+  const countedUsers = (n) => `${n.toLocaleString("en")} ${n === 1 ? nouns.user : nouns.users}`;
   const nameOf = (kind) => (kind < 0 ? "" : kinds[kind].name);
 
   /** An element with attributes and children; texts are set as text. */
@@ -259,7 +260,7 @@
     const rest = nDetailed - lined.length;
     find("path-legend").replaceChildren(
       ...present.map((kind) => make("li", {}, swatch(kind), `${nameOf(kind) || "not abnormal"} (${count(kind)})`)),
-      ...(rest > 0 ? [make("li", {}, `grey band: the middle 80 % of ${rest.toLocaleString("en")} users without a line`)] : []),
+      ...(rest > 0 ? [make("li", {}, `grey band: the middle 80 % of ${rest.toLocaleString("en")} ${nouns.users} without a line`)] : []),
     );
   }
 
@@ -275,8 +276,8 @@
     drawing = Plotly.react(find("path-chart"), traces, look, config);
     showLegend(present);
     find("path-caption").textContent =
-      "A line is a user, the thick one the user picked below; a ring is where a user leaves the consensus; dashed, the chosen time. Click a line to pick its user." +
-      (nDetailed < nUsers ? ` This file holds the rankings of ${nDetailed.toLocaleString("en")} of ${nUsers.toLocaleString("en")} users: those on a list, then those who leave first.` : "");
+      `Every ${nouns.user} has a line, the thick one is that picked below; a ring is where a line leaves the consensus; dashed, the chosen time. Click a line to pick its ${nouns.user}.` +
+      (nDetailed < nUsers ? ` This file holds the rankings of ${nDetailed.toLocaleString("en")} of ${countedUsers(nUsers)}: those on a list, then those who leave first.` : "");
   }
 
   function drawCurves() {
@@ -305,7 +306,7 @@
     const time = path.times[state.position];
     const out = Array.from(users.user.keys()).filter((user) => hasLeft(user, time));
     const at = state.position === path.chosen ? ", the chosen time" : "";
-    const told = `At t = ${Number(time.toPrecision(3))}${at}: ${out.length.toLocaleString("en")} of ${counted(nUsers, "user")} ${out.length === 1 || nUsers === 1 ? "has" : "have"} left the consensus.`;
+    const told = `At t = ${Number(time.toPrecision(3))}${at}: ${out.length.toLocaleString("en")} of ${countedUsers(nUsers)} ${out.length === 1 || nUsers === 1 ? "has" : "have"} left the consensus.`;
     find("time").value = state.position;
     find("time").setAttribute("aria-valuetext", told);
     find("time-told").textContent = told;
@@ -353,7 +354,7 @@
       }),
     );
     find("pick-told").textContent =
-      matches > found.length ? `${found.length} of ${counted(matches, "user")} listed; search to narrow them down.` : `${counted(matches, "user")} found.`;
+      matches > found.length ? `${found.length} of ${countedUsers(matches)} listed; search to narrow them down.` : `${countedUsers(matches)} found.`;
   }
 
   function tieWords(share) {
@@ -361,12 +362,12 @@
     const ratio = (share + 1e-9) / (common + 1e-9);
     const ready = ratio > 1.5 ? "much readier than the consensus to call a tie" : ratio > 1.15 ? "readier than the consensus to call a tie"
       : ratio < 0.5 ? "hardly ever calls a tie" : ratio < 0.87 ? "less ready than the consensus to call a tie" : "calls ties about as readily as the consensus";
-    return `${ready}: two equally good items are a tie in ${percent(share)} of votes (consensus: ${percent(common)})`;
+    return `${ready}: two equally good ${nouns.items} are a tie in ${percent(share)} of votes (consensus: ${percent(common)})`;
   }
 
   function qualityWords(quality) {
     if (quality === null) return "unknown: no votes";
-    const word = quality > 0.8 ? "careful" : quality > 0.5 ? "mostly careful" : quality > 0.2 ? "doubtful" : "votes tell little about the items";
+    const word = quality > 0.8 ? "careful" : quality > 0.5 ? "mostly careful" : quality > 0.2 ? "doubtful" : `votes tell little about the ${nouns.items}`;
     return `${quality.toFixed(2)} of 1, ${word}`;
   }
 
@@ -435,7 +436,7 @@
   function showOwnRanking() {
     const body = find("own").tBodies[0];
     if (state.user >= nDetailed) {
-      body.replaceChildren(make("tr", {}, make("td", { colspan: 5 }, "This file is too large to hold this user's ranking; the command isplitlbi rank shows it.")));
+      body.replaceChildren(make("tr", {}, make("td", { colspan: 5 }, `This file is too large to hold this ${nouns.user}'s ranking; the command isplitlbi rank shows it.`)));
       return;
     }
     const { own, compared } = ownAt(state.user, state.position);
@@ -494,7 +495,7 @@
   // --- the table -----------------------------------------------------------------------------
 
   const COLUMNS = [
-    { title: "User", of: (user) => users.user[user], cell: pickButton },
+    { title: nouns.user[0].toUpperCase() + nouns.user.slice(1), of: (user) => users.user[user], cell: pickButton },
     { title: "List", of: (user) => users.list[user] },
     { title: "Kind", of: (user) => nameOf(users.kind[user]) || null, cell: (user) => (users.kind[user] < 0 ? "–" : make("span", { class: "kind" }, swatch(users.kind[user]), nameOf(users.kind[user]))) },
     { title: "Votes", of: (user) => users.votes[user], digits: 0 },
@@ -538,7 +539,7 @@
       ),
     );
     find("table-told").textContent = chosen.length > sorting.rows
-      ? `${sorting.rows} of ${counted(chosen.length, "user")} shown; the download has them all.` : `${counted(chosen.length, "user")} shown.`;
+      ? `${sorting.rows} of ${countedUsers(chosen.length)} shown; the download has them all.` : `${countedUsers(chosen.length)} shown.`;
     find("more").hidden = chosen.length <= sorting.rows;
   }
 

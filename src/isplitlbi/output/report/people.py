@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from isplitlbi.data.layout import SHARPNESS, THRESHOLD
-from isplitlbi.data.vocabulary import counted
 from isplitlbi.estimators import ScoreEstimator
 from isplitlbi.estimators.cards import Measured, UserCard
 from isplitlbi.model.terms import Feature, Side
+from isplitlbi.nouns import Nouns
 from isplitlbi.output.report.strips import Strip, strip_of
 from isplitlbi.output.words import (
     NO_TIES,
@@ -90,29 +90,29 @@ def _strips(model: ScoreEstimator, cards: Cards) -> list[dict[str, Any]]:
         else:
             values = each.of_model(model)[voted]
         strip = Strip(model.users_[voted].tolist(), values, each.marks, each.is_factor)
-        picture = strip_of(strip, _label(strip))
+        picture = strip_of(strip, _label(strip, model.nouns))
         strips.append({"title": each.title, "told": each.told, "picture": picture})
     return strips
 
 
 def _asked(model: ScoreEstimator) -> list[_Asked]:
     """Return what there is to draw of a model."""
-    terms, asked = model.terms_, []
+    terms, users, asked = model.terms_, model.nouns.users, []
     if terms.has_sharpness:
-        told = "How clearly users tell apart what the group tells apart: 1 like the group, 0 by "
+        told = f"How clearly {users} tell apart what the group tells apart: 1 like the group, 0 by "
         told += "chance, below 0 the other way round."
         slopes = partial(_trait, SHARPNESS, 1.0)
         asked.append(_Asked("Sharpness.", told, lambda card: card.slope, slopes, (0.0, 1.0)))
     if Side.name in terms.names:
-        told = "What users add to whatever is on the left, in logits; 0 leans to neither side."
+        told = f"What {users} add to whatever is on the left, in logits; 0 leans to neither side."
         sides = partial(_trait, Side.name, 0.0)
         asked.append(_Asked("Side.", told, lambda card: card.side, sides, (0.0,)))
     if terms.has_ties:
-        told = "How wide users' tie thresholds are beside the group's: with x2, twice as wide."
+        told = f"How wide {users}' tie thresholds are beside the group's: with x2, twice as wide."
         asked.append(_Asked("Ties.", told, lambda card: card.tie_factor, _factors, (1.0,), True))
     for term in terms.all:
         if isinstance(term, Feature):
-            told = f"What one unit more of {term.name} counts for with users, in logits."
+            told = f"What one unit more of {term.name} counts for with {users}, in logits."
             marks = (0.0, model.parameters_.common.trait(term.name))
             of_card, of_model = partial(_of_feature, term.name), partial(_trait, term.name, 0.0)
             asked.append(_Asked(f"{term.name}.", told, of_card, of_model, marks))
@@ -131,12 +131,12 @@ def _of_feature(name: str, card: UserCard) -> Measured | None:
     return card.features.get(name)
 
 
-def _label(strip: Strip) -> str:
+def _label(strip: Strip, nouns: Nouns) -> str:
     """Say what there is to see for who cannot see it."""
     low, first, third, high = np.quantile(strip.values, (0.0, 0.25, 0.75, 1.0))
     sign = "x" if strip.is_factor else ""
     return (
-        f"{counted(len(strip.values), 'user')}, from {sign}{low:.2f} to {sign}{high:.2f}; half of "
+        f"{nouns.n_users(len(strip.values))}, from {sign}{low:.2f} to {sign}{high:.2f}; half of "
         f"them lie between {sign}{first:.2f} and {sign}{third:.2f}."
     )
 
@@ -155,7 +155,7 @@ def features_of(model: ScoreEstimator) -> dict[str, Any] | None:
     score_as_shown = dict(zip(as_shown.items.tolist(), as_shown.scores.tolist(), strict=True))
     return {
         "names": names,
-        "sentence": _first_in_words(names, alike.items[0], as_shown.items[0]),
+        "sentence": _first_in_words(names, alike.items[0], as_shown.items[0], model.nouns),
         "effects": effects,
         "rows": [
             {
@@ -170,7 +170,7 @@ def features_of(model: ScoreEstimator) -> dict[str, Any] | None:
     }
 
 
-def _first_in_words(names: str, alike: Any, as_shown: Any) -> Any:
+def _first_in_words(names: str, alike: Any, as_shown: Any, nouns: Nouns) -> Any:
     """Say which item is first with equal features, and which as they were shown."""
     from markupsafe import Markup
 
@@ -180,10 +180,9 @@ def _first_in_words(names: str, alike: Any, as_shown: Any) -> Any:
         sentence = Markup("With equal {}, <strong>{}</strong> is first, and so it is as shown.")
         return sentence.format(names, shown_id(alike))
     sentence = Markup(
-        "With equal {}, <strong>{}</strong> is first; as the items were shown, "
-        "<strong>{}</strong> is."
+        "With equal {}, <strong>{}</strong> is first; as the {} were shown, <strong>{}</strong> is."
     )
-    return sentence.format(names, shown_id(alike), shown_id(as_shown))
+    return sentence.format(names, shown_id(alike), nouns.items, shown_id(as_shown))
 
 
 def joined(names: Sequence[str]) -> str:

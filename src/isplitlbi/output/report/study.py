@@ -18,7 +18,7 @@ from __future__ import annotations
 import base64
 import json
 import zlib
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,7 +29,7 @@ from isplitlbi.data.layout import SHARPNESS, THRESHOLD
 from isplitlbi.estimators import ScoreEstimator
 from isplitlbi.output.report.people import Cards
 from isplitlbi.output.tables import users_table
-from isplitlbi.output.words import LISTS_IN_WORDS, is_bound
+from isplitlbi.output.words import is_bound, meaning_of_lists
 from isplitlbi.path import spread_out
 from isplitlbi.selection import ESTIMATES, SCORINGS
 from isplitlbi.typing import Floats
@@ -73,7 +73,8 @@ def study_of(model: ScoreEstimator, cards: Cards = ()) -> dict[str, Any]:
             "is_bound": [p is not None and is_bound(p) for p in table["p_value"]],
             **_ties(model, order),
         },
-        "list_words": LISTS_IN_WORDS,
+        "list_words": meaning_of_lists(model.nouns),
+        "nouns": asdict(model.nouns),
         "consensus_tie_share": _consensus_tie_share(model),
         "words": packed(json.dumps(_words(model, order, cards)).encode()),
         "path": _path(model, order),
