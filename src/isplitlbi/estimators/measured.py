@@ -99,7 +99,8 @@ class MeasuredEstimator(ScorePredictor):
             board = leaderboard_of(self.votes(), self.fitted_, self._where_items_stand())
             self._board = board.framed_as(self._frame_kind)
         if self._board.nouns != self.nouns:  # since then, items are called something else
-            self._board = replace(self._board, nouns=self.nouns)
+            board = replace(self._board, nouns=self.nouns)
+            self._board = board.framed_as(self._frame_kind)
         return self._board
 
     def head_to_head(self) -> HeadToHead:
