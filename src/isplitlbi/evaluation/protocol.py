@@ -326,12 +326,11 @@ def evaluate(
         for name in names:
             tell(len(trials) / (repeats * len(names)), f"repeat {repeat + 1}, {name}")
             trials.append(_try(name, told, repeat, *split))
-    individual = verdict_on(kept)
     tell(1.0, "done")
     settings = _figures(kept) | told.as_dict() | {
         "methods": names, "repeats": repeats, "test_share": test_share, "min_votes": min_votes,
     }  # fmt: skip
-    return Evaluation(settings, _table(trials, names), _reliabilities(trials), individual)
+    return Evaluation(settings, _table(trials, names), _reliabilities(trials), verdict_on(kept))
 
 
 def _figures(votes: Comparisons) -> dict[str, Any]:
