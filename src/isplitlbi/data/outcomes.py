@@ -49,8 +49,10 @@ FAMILIES = (OUTCOMES, {word: OUTCOMES[target] for word, target in MODELS.items()
 
 # What others call outcomes, for a remedy that is likely to be right.
 _HINTS = {
-    "left": ("left", "model a", "a", "l", "first", "one", "top", "option a", "win"),
-    "right": ("right", "model b", "b", "r", "second", "two", "bottom", "option b", "loss"),
+    "left": ("left", "model a", "a", "l", "first", "one", "1", "top", "option a", "win"),
+    "right": (
+        *("right", "model b", "b", "r", "second", "two", "2", "-1", "bottom", "option b", "loss"),
+    ),
     "tie": ("tie", "tied", "draw", "equal", "same", "neither", "both", "none"),
 }
 _HINTED = {hint: outcome for outcome, hints in _HINTS.items() for hint in hints}
