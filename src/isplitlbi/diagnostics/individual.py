@@ -10,7 +10,7 @@ training votes; this reaches a user's own gain, which counts as one, and other u
 what all have in common: the consensus and how much people differ. To a change of these two the
 total gain does not answer, to first order, where they are the ones that predict best. The consensus
 is so by its fit. How much tastes differ is therefore chosen among several sizes by the held-out
-votes themselves; with a size that is off, the standard error would be up to a third too small.
+votes themselves; with a size that is off, the standard error would be up to a quarter too small.
 """
 
 from __future__ import annotations
