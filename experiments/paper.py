@@ -104,6 +104,7 @@ def run_study(run: Run, name: str) -> bool:
         f"{described} {protocol['repeats']} splits, {100 * protocol['test_share']:.0f} % of every "
         f"user's votes held out, users with at least {protocol['min_votes']} votes"
         f"{', rankings kept whole' if study.get('group') else ''}. {seconds / 60:.1f} minutes.\n",
+        f"{found.comparison()}\n",
         f"{found.verdict()}\n",
         "## F1 (standard) and log-loss\n",
         scores_table(found),

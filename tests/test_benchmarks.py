@@ -1,12 +1,16 @@
 """The benchmarks run; what they measure is in docs/benchmarks.md."""
 
+import importlib
 import os
 import re
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
+
+from isplitlbi import ISplitLBI
 
 BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks"
 
@@ -67,6 +71,39 @@ def test_every_kind_of_simulated_user_votes_as_its_row_says():
     agrees = {kind: float(rows[kind][3]) for kind in rows if kind != "always-tie"}
     assert agrees["reversed"] < 0.3 < 0.4 < agrees["random"] < 0.6 < agrees["blunter"]
     assert agrees["blunter"] < agrees["ordinary"] < agrees["sharper"]
+
+
+def test_the_verdict_is_not_measured_on_one_study():
+    done = run("verdict.py", "--studies", "1")
+    assert done.returncode == 2
+    assert "--studies must be at least 2." in done.stderr
+
+
+@pytest.fixture
+def groups(monkeypatch):
+    """The script that puts our groups beside the intervals of the peers."""
+    monkeypatch.syspath_prepend(BENCHMARKS)
+    return importlib.import_module("groups")
+
+
+def test_a_peer_that_is_not_installed_is_left_out_and_named(groups, monkeypatch, capsys):
+    monkeypatch.setattr(groups, "find_spec", lambda name: None if "arena" in name else name)
+    assert groups.installed() == ["isplitlbi", "evalica"]
+    assert capsys.readouterr().out.splitlines() == [
+        "arena-rank is not installed and left out. Install it with: pip install arena-rank"
+    ]
+
+
+def test_what_is_told_apart_is_what_the_leaderboard_says(groups):
+    votes = groups.study("alike", 20, 0)
+    told = groups.of_isplitlbi(votes, 0)
+    board = ISplitLBI(with_tests=False).fit(votes).leaderboard()
+    place = np.searchsorted(votes.items, board.items)
+    assert told.ranked.all()
+    assert (1 + told.better.sum(axis=0))[place].tolist() == board.rank_low.tolist()
+    assert (len(place) - told.better.sum(axis=1))[place].tolist() == board.rank_high.tolist()
+    apart = groups._by_overlap(np.array([0.0, 2.0, 2.5]), np.array([1.0, 3.0, 4.0])).better
+    assert np.argwhere(apart).tolist() == [[1, 0], [2, 0]]
 
 
 def test_abnormal_does_not_pass_where_nothing_was_measured():

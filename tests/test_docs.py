@@ -14,7 +14,8 @@ import pytest
 from isplitlbi import ISplitLBI
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+DOCS = [*sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "docs" / "tutorials").glob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *DOCS]
 each_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 
 
@@ -29,6 +30,7 @@ def script(name):
 
 house = script("house")
 api = script("api")
+shown = script("shown")
 
 
 def built(folder, **modules):
@@ -117,6 +119,28 @@ def test_every_public_name_exists_and_says_what_it_is_for(module):
     things = {name: getattr(module, name) for name in module.__all__}
     described = {n: t for n, t in things.items() if inspect.isclass(t) or inspect.isroutine(t)}
     assert not [name for name, thing in described.items() if not api.first_line(thing)]
+
+
+# --- what pages show -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("page", shown.PAGES, ids=lambda page: page.name)
+def test_the_code_of_a_page_prints_what_the_page_shows(page):
+    outputs = [(block[2], printed) for block, printed in shown.run(page)]
+    assert any(expected for expected, _ in outputs)
+    for expected, printed in outputs:
+        assert printed == (expected or ""), "run: python docs/shown.py"
+
+
+def test_an_old_output_is_noticed_and_written_anew(tmp_path, monkeypatch, capsys):
+    page = tmp_path / "page.md"
+    page.write_text("a\n\n```python\nprint(1 + 1)\n```\n\n```text\n3\n```\n\nb\n", encoding="utf-8")
+    monkeypatch.setattr(shown, "PAGES", (page,))
+    assert shown.main(["--check"]) == 1
+    assert "python docs/shown.py" in capsys.readouterr().err
+    assert shown.main([]) == 0
+    assert shown.main(["--check"]) == 0
+    assert "```text\n2\n```\n\nb\n" in page.read_text(encoding="utf-8")
 
 
 # --- what pages name ----------------------------------------------------------------------------

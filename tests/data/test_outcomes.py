@@ -9,6 +9,7 @@ from isplitlbi.data.outcomes import (
     OUTCOMES,
     WINNERS,
     Wording,
+    likely_labels,
     outcomes_of_column,
     outcomes_of_labels,
     outcomes_of_text,
@@ -24,6 +25,15 @@ def test_words_and_outcomes_are_each_others_reverse():
 
 
 # --- labels ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("word", "outcome"),
+    [("Right", "right"), ("LEFT ", "left"), ("1", "left"), ("2", "right"), ("-1", "right"),
+     ("0", "tie"), ("0.5", "tie"), ("Tied", "tie"), ("no idea", "tie")],
+)  # fmt: skip
+def test_the_remedy_for_an_unknown_word_is_what_it_most_likely_means(word, outcome):
+    assert likely_labels(word).value == {word: outcome}
 
 
 def test_labels_stand_for_outcomes():

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.stats import t as student
 
 from diagnosed import columns, found, healthy
 from isplitlbi.data.comparisons import Comparisons
@@ -21,7 +22,7 @@ def test_individual_rankings_help_where_tastes_differ():
     finding = found(paper_study(0).votes, "individual-rankings")
     assert finding.details["verdict"] == "help"
     assert finding.details["own_rankings_log_loss"] < finding.details["consensus_log_loss"]
-    assert "can be expected to help" in finding.sentence
+    assert finding.sentence.startswith("Individual rankings help: on held-out votes")
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -51,7 +52,23 @@ def test_a_few_votes_are_too_few_to_tell():
     one_of_ten = simulate(n_users=10, votes_per_user=(40, 60), random_state=3).votes
     finding = found(one_of_ten, "individual-rankings")
     assert finding.details["verdict"] == "unclear"
-    assert "give or take" in finding.sentence
+    assert finding.sentence.startswith("There are too few users or votes to tell")
+    low, high = finding.details["gain_low"], finding.details["gain_high"]
+    assert f"(95 % interval {low:.3f} to {high:.3f})." in finding.sentence
+
+
+def test_users_are_the_independent_units_of_the_interval():
+    before, after, weight = np.array([[3.0, 5.0, 4.0], [2.0, 4.5, 4.0], [2.0, 5.0, 5.0]])
+    once = individual.Measurement(before, None, after, weight, 1.0).gain(before, after)
+    gains = before - after
+    mean = gains.sum() / weight.sum()
+    error = np.sqrt(np.sum((gains - mean * weight) ** 2) * 3 / 2) / weight.sum()
+    assert once[:2] == pytest.approx((mean, error))
+    freedom = weight.sum() ** 2 / np.sum(weight**2) - 1.0
+    assert once.high - mean == pytest.approx(student.ppf(0.975, freedom) * error)
+    # Every vote held out twice tells nothing new.
+    twice = individual.Measurement(2 * before, None, 2 * after, 2 * weight, 1.0)
+    assert twice.gain(2 * before, 2 * after) == pytest.approx(once)
 
 
 def test_large_studies_are_judged_on_a_part_of_their_users(monkeypatch):

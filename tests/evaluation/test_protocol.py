@@ -9,8 +9,9 @@ from scipy.stats import t as student
 from sklearn.metrics import f1_score, log_loss, precision_score, recall_score
 
 from isplitlbi.data.comparisons import Comparisons
+from isplitlbi.diagnostics.check import check
 from isplitlbi.errors import InvalidSetting, InvalidVotes
-from isplitlbi.estimators import AlphaCut, ISplitLBI, MarginMLE, PerUser, VoteEstimator
+from isplitlbi.estimators import AlphaCut, MarginMLE, PerUser, VoteEstimator
 from isplitlbi.evaluation.protocol import (
     FAMILIES,
     METHODS,
@@ -21,7 +22,7 @@ from isplitlbi.evaluation.protocol import (
     evaluate,
     methods_named,
 )
-from isplitlbi.evaluation.simulate import simulate
+from isplitlbi.evaluation.simulate import few_votes_study, simulate
 from isplitlbi.model.metrics import confusion, paper_f1
 from votes import multiset, random_votes
 
@@ -392,7 +393,7 @@ def test_the_summary_has_a_row_per_method_and_four_columns_per_metric(evaluation
 def test_all_of_it_can_be_written_as_json(evaluation):
     whole = evaluation.as_dict()
     assert json.loads(json.dumps(whole, allow_nan=False)) == whole
-    assert set(whole) == {"settings", "verdict", "methods"}
+    assert set(whole) == {"settings", "verdict", "comparison", "methods"}
     assert [method["name"] for method in whole["methods"]] == evaluation.methods
     own, ensemble, common = whole["methods"]
     assert own["micro_f1"] == evaluation.statistics("per-user", "micro_f1")
@@ -405,6 +406,7 @@ def test_all_of_it_can_be_written_as_json(evaluation):
     empty = [bin for bin in common["reliability"] if not bin["predictions"]]
     assert all(bin["predicted"] is bin["happened"] is None for bin in empty)
     assert whole["verdict"] == evaluation.verdict()
+    assert whole["comparison"] == evaluation.comparison()
 
 
 def test_the_settings_say_what_was_done(evaluation, votes):
@@ -458,78 +460,65 @@ def test_differences_without_any_spread_are_sure_or_none():
     assert made_up({"a": [0.75] * 3, "b": [0.75] * 3}).compare("a", "b") == (0.0, 1.0)
 
 
-# --- the verdict ---------------------------------------------------------------------------
+# --- what is said of it ---------------------------------------------------------------------
 
 NOISE = np.array([0.01, -0.01, 0.005, -0.005, 0.0])
-BETTER, SAME, WORSE = 0.70 + NOISE[::-1], 0.601 + 2 * NOISE, 0.50 + NOISE[::-1]
+BETTER, WORSE = 0.70 + NOISE[::-1], 0.50 + NOISE[::-1]
 FLAT = np.full(5, 0.6) + NOISE
 
 
-@pytest.mark.parametrize(
-    ("scores", "said"),
-    [
-        (BETTER, "Individual rankings help here: isplitlbi predicts 70.0 % of the held-out votes, "
-                 "margin-mle-bt 60.0 %; +10.0 points, beyond the noise of the 5 repeats"),
-        (SAME, "Individual rankings make no sure difference here: isplitlbi predicts 60.1 % of "
-               "the held-out votes, margin-mle-bt 60.0 %; +0.1 points, within the noise"),
-        (WORSE, "Individual rankings do harm here: isplitlbi predicts 50.0 % of the held-out "
-                "votes, margin-mle-bt 60.0 %; -10.0 points, beyond the noise of the 5 repeats"),
-    ],
-    ids=["better", "same", "worse"],
-)  # fmt: skip
-def test_the_verdict_says_whether_individual_rankings_help(scores, said):
-    verdict = made_up({COMMON: FLAT, "isplitlbi": scores}).verdict()
-    assert verdict.startswith(said)
-    assert verdict.endswith(").")
-    # Whatever else was tried, and in whatever order.
-    more = made_up({"per-user": FLAT + 0.2, "isplitlbi": scores, COMMON: FLAT})
-    assert more.verdict() == verdict
-
-
-def test_the_verdict_gives_the_probability():
-    found = made_up({"isplitlbi": BETTER - 0.09, COMMON: FLAT})
+def test_isplitlbi_is_compared_with_one_score_per_item():
+    found = made_up({COMMON: FLAT, "isplitlbi": BETTER - 0.09})
     _, p = found.compare("isplitlbi", COMMON)
     assert p > 1e-4
-    assert f"(corrected paired t-test, p = {p:.2g})." in found.verdict()
+    assert found.comparison() == (
+        "isplitlbi predicts 61.0 % of the held-out votes, margin-mle-bt 60.0 %: +1.0 points "
+        f"(corrected paired t-test over 5 repeats, p = {p:.2g})."
+    )
+    # Whatever else was tried, and in whatever order.
+    more = made_up({"per-user": FLAT + 0.2, "isplitlbi": BETTER - 0.09, COMMON: FLAT})
+    assert more.comparison() == found.comparison()
     sure = made_up({"isplitlbi": FLAT + 0.1, COMMON: FLAT})
-    assert "(corrected paired t-test, p < 0.0001)." in sure.verdict()
+    assert sure.comparison().endswith("over 5 repeats, p < 0.0001).")
 
 
-def test_the_verdict_of_one_repeat_is_not_sure_of_anything():
-    found = made_up({"isplitlbi": [0.9], COMMON: [0.3]}).verdict()
-    assert found.startswith("Individual rankings make no sure difference here")
-    assert found.endswith("+60.0 points, one repeat cannot tell that from noise.")
+def test_one_repeat_does_not_tell_how_sure_a_difference_is():
+    found = made_up({"isplitlbi": [0.9], COMMON: [0.3]}).comparison()
+    assert found.endswith("+60.0 points (one repeat does not tell how sure that is).")
 
 
-def test_the_verdict_on_a_single_method_is_its_score():
-    found = made_up({"per-user": [0.5, 0.625, 0.75]}).verdict()
+def test_a_single_method_is_compared_with_nothing():
+    found = made_up({"per-user": [0.5, 0.625, 0.75]}).comparison()
     assert found == "per-user predicts 62.5 % of the held-out votes."
 
 
-def test_without_the_common_model_the_verdict_compares_with_the_next_best():
-    found = made_up({"lbi": FLAT, "isplitlbi": BETTER, "per-user": WORSE}).verdict()
-    assert found.startswith("iSplit LBI is ahead: isplitlbi predicts 70.0 %")
-    assert "lbi 60.0 %; +10.0 points" in found
-    behind = made_up({"lbi": FLAT, "isplitlbi": WORSE}).verdict()
-    assert behind.startswith("iSplit LBI is not ahead: isplitlbi predicts 50.0 %")
+def test_without_the_common_model_the_next_best_is_compared_with():
+    found = made_up({"lbi": FLAT, "isplitlbi": WORSE, "per-user": WORSE}).comparison()
+    assert found.startswith("isplitlbi predicts 50.0 %")
+    assert "lbi 60.0 %: -10.0 points" in found
 
 
-def test_without_isplitlbi_the_verdict_is_on_the_two_best():
-    found = made_up({COMMON: WORSE, "lbi": FLAT, "per-user": BETTER}).verdict()
-    assert found.startswith("per-user predicts best: per-user predicts 70.0 %")
-    assert "lbi 60.0 %; +10.0 points, beyond the noise" in found
+def test_without_isplitlbi_the_two_best_are_compared():
+    found = made_up({COMMON: WORSE, "lbi": FLAT, "per-user": BETTER}).comparison()
+    assert found.startswith("per-user predicts 70.0 %")
+    assert "lbi 60.0 %: +10.0 points" in found
 
 
-def test_a_whole_evaluation_finds_users_who_differ(monkeypatch):
-    votes = simulate(
-        n_users=6, n_items=5, votes_per_user=(50, 60), abnormal_share=0.6, score_sd=2.0,
-        deviation_sd=4.0, threshold=0.7, random_state=1,
-    ).votes  # fmt: skip
-    monkeypatch.setitem(
-        METHODS, "isplitlbi", lambda setting: ISplitLBI(n_folds=2, with_tests=False)
-    )
-    found = evaluate(votes, ["isplitlbi", COMMON], repeats=4)
-    assert found.verdict().startswith("Individual rankings help here")
+def test_the_verdict_is_that_of_check_on_the_users_who_are_kept():
+    votes = few_votes_study(0).votes
+    fewest = int(np.median(votes.votes_per_user))
+    found = evaluate(votes, [COMMON], repeats=1, min_votes=fewest)
+    kept = votes.subset((votes.votes_per_user >= fewest)[votes.user])
+    (said,) = [each for each in check(kept).findings if each.code == "individual-rankings"]
+    assert found.verdict() == said.sentence
+    assert found.verdict() != evaluate(votes, [COMMON], repeats=1).verdict()
+
+
+def test_of_a_single_user_there_is_no_verdict():
+    votes = simulate(n_users=3, votes_per_user=(30, 40), random_state=0).votes
+    found = evaluate(votes.subset(votes.user == 0), [COMMON], repeats=1)
+    assert found.verdict() is None
+    assert found.comparison().startswith("margin-mle-bt predicts")
 
 
 # --- votes without ties, with features, and terms --------------------------------------------

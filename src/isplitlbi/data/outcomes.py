@@ -54,6 +54,7 @@ _HINTS = {
     "tie": ("tie", "tied", "draw", "equal", "same", "neither", "both", "none"),
 }
 _HINTED = {hint: outcome for outcome, hints in _HINTS.items() for hint in hints}
+_NUMERALS = {"1": "left", "2": "right", "-1": "right"}
 
 _NUMBERS = {1: 1, 0: 0, -1: -1}  # what numbers mean where they can mean nothing else
 
@@ -86,6 +87,8 @@ def known_as(word: str, known: Mapping[str, int]) -> str | None:
 
 def likely_labels(value: Any) -> Setting:
     """Return the setting that maps an unknown value to what it most likely means."""
+    if isinstance(value, str) and value.strip() in _NUMERALS:
+        return Setting("labels", {value: _NUMERALS[value.strip()]})
     close = difflib.get_close_matches(folded(str(value)), _HINTED, n=1, cutoff=0.7)
     return Setting("labels", {value: _HINTED[close[0]] if close else "tie"})
 

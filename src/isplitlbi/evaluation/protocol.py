@@ -1,4 +1,4 @@
-"""The paper's protocol on any votes: repeated splits, every method on the same ones, a verdict."""
+"""The paper's protocol on any votes: repeated splits, every method on the same ones."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ from scipy.stats import t as student
 
 from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.data.splits import split_within_user
+from isplitlbi.diagnostics.findings import Finding
+from isplitlbi.diagnostics.individual import verdict_on
 from isplitlbi.errors import InvalidSetting, InvalidVotes
 from isplitlbi.estimators.alpha_cut import LEARNERS, AlphaCut
 from isplitlbi.estimators.inputs import check_choice, check_seed
@@ -131,9 +133,8 @@ FAMILIES: dict[str, tuple[str, ...]] = {
 } | {"all": tuple(METHODS)}
 DEFAULT_METHODS = ("isplitlbi", "lbi", "per-user", "margin-mle")
 
-# Whom iSplit LBI must beat to show that users differ: the same model with one ranking for all.
+# With whom iSplit LBI is compared in words: one score per item, and nothing else.
 COMMON = "margin-mle-bt"
-SIGNIFICANT = 0.05
 
 
 def methods_named(names: Iterable[str]) -> list[str]:
@@ -160,6 +161,7 @@ class Evaluation:
     settings: dict[str, Any]
     scores: pl.DataFrame  # method, repeat and every one of METRICS (null where there is none)
     reliability: dict[str, Floats]  # per method with probabilities, see `metrics.reliability`
+    individual: Finding | None = None  # whether individual rankings help, if users can differ
 
     @property
     def methods(self) -> list[str]:
@@ -199,6 +201,7 @@ class Evaluation:
         return {
             "settings": self.settings,
             "verdict": self.verdict(),
+            "comparison": self.comparison(),
             "methods": [
                 {"name": method}
                 | {metric: self.statistics(method, metric) for metric in METRICS}
@@ -230,48 +233,42 @@ class Evaluation:
             return mean, float(mean == 0.0)
         return mean, float(2.0 * student.sf(abs(mean) / np.sqrt(variance), n - 1))
 
-    def verdict(self) -> str:
-        """Say in a sentence whether individual rankings help, by how much, and how surely.
+    def verdict(self) -> str | None:
+        """Say whether individual rankings help, as `check` and the report say it of these votes.
 
-        The figures in it are means over the repeats.
+        This is about the votes, not about the methods: the same model with one ranking for all and
+        with everybody's own. None of a single user.
+        """
+        return None if self.individual is None else self.individual.sentence
+
+    def comparison(self) -> str:
+        """Say how many votes iSplit LBI predicts, and how many one score per item does.
+
+        Without these two, the two best methods are compared. Figures are means over the repeats.
         """
         one, *others = sorted(
             self.methods, key=lambda method: (method != "isplitlbi", -self._mean(method))
         )
+        predicts = f"{one} predicts {100 * self._mean(one):.1f} % of the held-out votes"
         if not others:
-            return f"{one} predicts {100 * self._mean(one):.1f} % of the held-out votes."
+            return f"{predicts}."
         other = COMMON if one == "isplitlbi" and COMMON in others else others[0]
         gain, p = self.compare(one, other)
         return (
-            f"{_opening(one, other, gain, p)}: {one} predicts {100 * self._mean(one):.1f} % of the "
-            f"held-out votes, {other} {100 * self._mean(other):.1f} %; {100 * gain:+.1f} points, "
-            f"{_certainty(p, self.settings['repeats'])}."
+            f"{predicts}, {other} {100 * self._mean(other):.1f} %: {100 * gain:+.1f} points "
+            f"({_certainty(p, self.settings['repeats'])})."
         )
 
     def _mean(self, method: str) -> float:
         return float(np.mean(self.of(method, "micro_f1")))
 
 
-def _opening(one: str, other: str, gain: float, p: float) -> str:
-    """Say what follows from the gain of a method over another."""
-    if one != "isplitlbi":
-        return f"{one} predicts best"
-    if other != COMMON:
-        return "iSplit LBI is ahead" if gain > 0 else "iSplit LBI is not ahead"
-    if gain == 0 or not p < SIGNIFICANT:
-        return "Individual rankings make no sure difference here"
-    return f"Individual rankings {'help' if gain > 0 else 'do harm'} here"
-
-
 def _certainty(p: float, repeats: int) -> str:
-    """Say whether a difference can be told from noise."""
+    """Say how sure a difference is."""
     if np.isnan(p):
-        return "one repeat cannot tell that from noise"
+        return "one repeat does not tell how sure that is"
     probability = "p < 0.0001" if p < 1e-4 else f"p = {p:.2g}"
-    return (
-        f"{'beyond' if p < SIGNIFICANT else 'within'} the noise of the {repeats} repeats "
-        f"(corrected paired t-test, {probability})"
-    )
+    return f"corrected paired t-test over {repeats} repeats, {probability}"
 
 
 def evaluate(
@@ -333,7 +330,7 @@ def evaluate(
     settings = _figures(kept) | told.as_dict() | {
         "methods": names, "repeats": repeats, "test_share": test_share, "min_votes": min_votes,
     }  # fmt: skip
-    return Evaluation(settings, _table(trials, names), _reliabilities(trials))
+    return Evaluation(settings, _table(trials, names), _reliabilities(trials), verdict_on(kept))
 
 
 def _figures(votes: Comparisons) -> dict[str, Any]:

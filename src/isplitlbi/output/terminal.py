@@ -270,7 +270,9 @@ def print_evaluation(console: Console, evaluation: Evaluation, with_reliability:
         _print_metrics(console, evaluation, title, columns)
     if with_reliability:
         _print_reliability(console, evaluation)
-    console.print(evaluation.verdict(), markup=False)
+    console.print(evaluation.comparison(), markup=False)
+    if (verdict := evaluation.verdict()) is not None:
+        console.print(f"\n{verdict}", markup=False)
 
 
 def _print_metrics(

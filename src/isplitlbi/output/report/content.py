@@ -13,9 +13,11 @@ import numpy as np
 import isplitlbi
 from isplitlbi.abnormal import KINDS, LISTS, UNRELIABLE
 from isplitlbi.data.vocabulary import counted
+from isplitlbi.diagnostics import individual
 from isplitlbi.diagnostics.check import check
+from isplitlbi.diagnostics.findings import Diagnosis
 from isplitlbi.estimators import ScoreEstimator
-from isplitlbi.nouns import capitalized
+from isplitlbi.nouns import Nouns, capitalized
 from isplitlbi.output.report.ids import shown_id
 from isplitlbi.output.report.people import Cards, features_of, people_of
 from isplitlbi.output.tables import as_polars
@@ -57,18 +59,21 @@ def tell(
     progress(0.8, "leaving users out")
     effect = _effect(model)
     progress(0.9, "writing")
-    scores, nouns = _scores(model), model.nouns
+    nouns = model.nouns
+    verdict = _verdict(health, nouns)
     kinds = Counter(found.kind)
     return {
         "estimator": type(model).__name__,
-        "answer": _answer(model, scores),
+        "answer": _answer(model, verdict),
         "health": {
             "votes_per_user": [
                 f"{health.summary[f'votes_per_user_{what}']:g}" for what in ("min", "median", "max")
             ],
             "is_serious": health.is_serious,
             "findings": [
-                (each.severity.name.lower(), each.in_words(nouns)) for each in health.findings
+                (each.severity.name.lower(), each.in_words(nouns))
+                for each in health.findings
+                if each.code != individual.CODE  # it is the last sentence of the answer
             ],
         },
         "ladder": ladder,
@@ -90,7 +95,8 @@ def tell(
         "n_times": 0 if model.path_ is None else len(model.path_.times),
         "kinds": [(kind, kinds[kind]) for kind in KINDS if kinds[kind]],
         "effect": effect,
-        "scores": scores,
+        "verdict": verdict,
+        "scores": _scores(model),
         "n_folds": None if model.selection_ is None else len(model.selection_.chosen.fold_weight),
         "settings": _settings(model),
         "citation": [
@@ -100,8 +106,14 @@ def tell(
     }
 
 
-def _answer(model: ScoreEstimator, scores: list[dict[str, Any]]) -> list[Markup]:
-    """Say what was asked and what came out, in three sentences."""
+def _verdict(health: Diagnosis, nouns: Nouns) -> str:
+    """Return whether individual rankings help, as `check` says it; nothing of a single user."""
+    said = (each.in_words(nouns) for each in health.findings if each.code == individual.CODE)
+    return next(said, "")
+
+
+def _answer(model: ScoreEstimator, verdict: str) -> list[Markup]:
+    """Say what was asked and what came out, sentence by sentence."""
     from markupsafe import Markup
 
     votes = model.votes()
@@ -110,19 +122,8 @@ def _answer(model: ScoreEstimator, scores: list[dict[str, Any]]) -> list[Markup]
         f"{model.nouns.n_users(n_voters)} said in {counted(votes.n_votes, 'vote')} which of two "
         f"{model.nouns.items} is better, among {votes.n_items:,}; {_ties_in_words(model)}."
     )
-    consensus = _consensus_in_words(model)
-    users = _users_in_words(model)
-    if not scores:
-        return [asked, consensus, users + "."]
-    loss = scores[0]
-    if loss["gain"] > 2.0 * loss["spread"] and loss["own"] != loss["consensus"]:
-        verdict = "own rankings predict held-out votes better than the consensus alone"
-    elif loss["gain"] > 0.0:
-        verdict = "own rankings hardly predict held-out votes better than the consensus alone"
-    else:
-        verdict = "own rankings do not predict held-out votes better than the consensus alone"
-    figures = f"log-loss {loss['own']} against {loss['consensus']}"
-    return [asked, consensus, Markup("{}; {} ({}).").format(users, verdict, figures)]
+    said = [asked, _consensus_in_words(model), _users_in_words(model) + "."]
+    return [*said, Markup.escape(verdict)] if verdict else said
 
 
 def _users_in_words(model: ScoreEstimator) -> Markup:
@@ -248,19 +249,15 @@ def _scores(model: ScoreEstimator) -> list[dict[str, Any]]:
     curves = model.selection_.chosen
     at = int(np.argmin(np.abs(curves.times - model.selection_.time)))
     rows = []
-    for scoring, more_is_better in SCORINGS.items():
+    for scoring in SCORINGS:
         own = curves.scores["dense"][scoring][:, at]
         # At the first time nobody has left: what only those add who left is nothing.
         alone = curves.scores["sparse"][scoring][:, 0]
-        gain = (own - alone) * (1.0 if more_is_better else -1.0)
-        spread = np.std(gain, ddof=1) / np.sqrt(len(gain)) if len(gain) > 1 else 0.0
         rows.append(
             {
                 "name": SCORE_NAMES[scoring],
                 "own": f"{np.average(own, weights=curves.fold_weight):.3f}",
                 "consensus": f"{np.average(alone, weights=curves.fold_weight):.3f}",
-                "gain": float(np.average(gain, weights=curves.fold_weight)),
-                "spread": float(spread),
             }
         )
     return rows
