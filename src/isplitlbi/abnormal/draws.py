@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.special import ndtr
 
 from isplitlbi.abnormal.directions import NUMBERS_AT_ONCE, SLOPE, Block, Said
 from isplitlbi.abnormal.expectation import LEAST, Answers, Expectation, Inputs, of_answers
@@ -154,7 +154,9 @@ class Revote(NamedTuple):
             np.subtract(noises[of_left], noises[of_right], out=noise)
             return
         noises = rng.standard_normal(shape, dtype=np.float32)
-        noise[:] = self.link.quantile(ndtr((noises[of_right] - noises[of_left]) * 0.5**0.5))
+        noise[:] = self.link.quantile(
+            scipy.special.ndtr((noises[of_right] - noises[of_left]) * 0.5**0.5)
+        )
 
 
 def draw_together(

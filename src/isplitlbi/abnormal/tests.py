@@ -19,7 +19,7 @@ from functools import partial
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import chndtrinc, ndtri, pdtrc
+import scipy
 
 from isplitlbi.abnormal.directions import Block, Directions, Said, for_each
 from isplitlbi.abnormal.draws import Draws
@@ -135,7 +135,7 @@ def _settled(draws: Draws, q_value: Floats, total: int, is_informed: Mask, fdr: 
     (n_voted,) = runtime.total(float(answers.voted.sum()))
     cut = (fdr * np.maximum(may_be, 1.0) / max(n_voted, 1.0))[:, None]
     is_hopeless = (cut * (ROUNDS[-1] + 1) < 1.0) | (
-        pdtrc(draws.beyond - 1.0, np.minimum(cut, 1.0) * total) < HOPELESS
+        scipy.special.pdtrc(draws.beyond - 1.0, np.minimum(cut, 1.0) * total) < HOPELESS
     )
     is_settled = draws.are_enough | (is_hopeless & (total >= LEAST_IF_CLEAR))
     if total >= LEAST_IF_CLEAR:
@@ -237,8 +237,10 @@ def _effects(found: _Standing, answers: Answers) -> list[Floats]:
 def _noncentrality(value: Floats, freedom: Floats, share: float) -> Floats:
     """Return with which noncentrality a number lies above so large a share of draws."""
     most = 200.0  # beyond, the square root is as good as normal
-    found = chndtrinc(np.minimum(value, most), freedom, share)
-    far = np.maximum(np.sqrt(np.maximum(value - freedom, 0.0)) - ndtri(share), 0.0) ** 2
+    found = scipy.special.chndtrinc(np.minimum(value, most), freedom, share)
+    far = (
+        np.maximum(np.sqrt(np.maximum(value - freedom, 0.0)) - scipy.special.ndtri(share), 0.0) ** 2
+    )
     found = np.where((value > most) | ~np.isfinite(found), far, found)
     return np.where(found > TINY, found, 0.0)
 

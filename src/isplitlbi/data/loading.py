@@ -13,9 +13,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Generic, NamedTuple, Protocol, Self, TypeVar
 
-import narwhals as nw
 import polars as pl
-from narwhals.exceptions import DuplicateError
 
 from isplitlbi.data.features import FEATURE, FeatureColumns, Features, feature_names
 from isplitlbi.data.formats import Dropping, RawFile, Table, read_table
@@ -179,6 +177,9 @@ def load(
 
 def frame_of(thing: Any, source: str) -> Any | None:
     """Return a data frame (pandas, polars, pyarrow, ...) as narwhals has it; None for no frame."""
+    import narwhals as nw
+    from narwhals.exceptions import DuplicateError
+
     try:
         found: Any = nw.from_native(thing, eager_only=True, pass_through=True)
     except DuplicateError:

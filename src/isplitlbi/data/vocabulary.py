@@ -8,7 +8,6 @@ from collections.abc import Collection
 from functools import cached_property
 from typing import Any, Self
 
-import narwhals as nw
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
@@ -248,6 +247,8 @@ def as_series(values: Any, name: str, source: str) -> pl.Series:
     elif hasattr(values, "__arrow_c_array__"):
         series = pl.Series(name, values)
     else:
+        import narwhals as nw
+
         column = nw.from_native(values, allow_series=True, series_only=False, pass_through=True)
         if not isinstance(column, nw.Series):
             series = _from_objects(values, name, source)

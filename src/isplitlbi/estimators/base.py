@@ -11,8 +11,6 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from sklearn.base import clone
-from sklearn.utils.validation import check_is_fitted
 
 from isplitlbi.abnormal import (
     DIFFERENT,
@@ -32,6 +30,7 @@ from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.data.labels import NUMBERS, OutcomeLabels
 from isplitlbi.errors import InvalidSetting
 from isplitlbi.estimators.cards import effect_of_features
+from isplitlbi.estimators.contract import check_is_fitted, clone
 from isplitlbi.estimators.inputs import (
     check_choice,
     threads_of,
@@ -179,7 +178,7 @@ class ScoreEstimator(MeasuredEstimator):
 
     def _repr_html_(self) -> str:
         """Show a notebook what was fitted, in short; settings, where nothing was."""
-        return shown_in_notebook(self) or str(super()._repr_html_inner())
+        return shown_in_notebook(self)
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
         return {"text/plain": repr(self), "text/html": self._repr_html_()}

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.sparse import csr_array
+import scipy
 
 from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.data.layout import SHARPNESS, Layout
 from isplitlbi.model.links import Link
 from isplitlbi.model.parameters import Parameters
 from isplitlbi.typing import Floats, Indices
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 __all__ = ["Decomposition", "decompose", "squares_by_term"]
 
@@ -137,4 +141,4 @@ def _matrix(parameters: Parameters, values: Floats) -> csr_array:
     slots, filled = parameters.slots, np.flatnonzero(values)
     where = (slots.owner[filled], slots.coordinate[filled])
     shape = (slots.n_users, parameters.vector.width)
-    return csr_array((values[filled], where), shape=shape)
+    return scipy.sparse.csr_array((values[filled], where), shape=shape)
