@@ -24,6 +24,7 @@ import scipy
 from isplitlbi.abnormal.directions import Block, Directions, Said, for_each
 from isplitlbi.abnormal.draws import Draws
 from isplitlbi.abnormal.expectation import Answers, Expectation, Inputs, without_items
+from isplitlbi.abnormal.found import LEAST_USERS
 from isplitlbi.abnormal.matrices import inverse, times
 from isplitlbi.abnormal.ordinary import Others, Yardstick
 from isplitlbi.abnormal.surprise import DEVIATION_VARIANCE, TINY
@@ -32,7 +33,7 @@ from isplitlbi.model.parameters import Consensus
 from isplitlbi.solvers.common import fit_common
 from isplitlbi.typing import Floats, Mask, Places
 
-__all__ = ["LEAST_USERS", "Flags", "benjamini_hochberg", "find_flags"]
+__all__ = ["Flags", "benjamini_hochberg", "find_flags"]
 
 # A flag needs many draws, since every look is another chance; fewer where there is less doubt. The
 # last rounds are for the few who need them: with many users, a p-value must be small to be told
@@ -49,7 +50,6 @@ OUTSIDE = np.log(9.0)
 # standard deviations against it is clear.
 N_TURNS, CLEARLY_AGAINST = 5, 2.0
 
-LEAST_USERS = 3  # who make a group that somebody may be unlike
 
 # In nats: votes that are so much likelier by the consensus do depend on the items.
 FAR_FROM_UNINFORMED = -2.0

@@ -9,10 +9,10 @@ from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 
 from isplitlbi.errors import InvalidVotes
+from isplitlbi.lazy import nw, pl
 from isplitlbi.typing import Integers, Labels, Mask, Places
 
 __all__ = ["Vocabulary", "as_series", "counted", "first_of", "folded", "listed", "show"]
@@ -247,8 +247,6 @@ def as_series(values: Any, name: str, source: str) -> pl.Series:
     elif hasattr(values, "__arrow_c_array__"):
         series = pl.Series(name, values)
     else:
-        import narwhals as nw
-
         column = nw.from_native(values, allow_series=True, series_only=False, pass_through=True)
         if not isinstance(column, nw.Series):
             series = _from_objects(values, name, source)

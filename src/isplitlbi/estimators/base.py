@@ -2,7 +2,8 @@
 
 `ScoreEstimator` has scores and tie thresholds; whatever one wants to know of them is here, so that
 an estimator of that kind only says how it finds them: its ``fit`` hands a `Fitted` to ``adopt``.
-Nothing with a trailing underscore computes: all of it is set by ``fit`` and ``test_users``.
+Nothing with a trailing underscore computes: all of it is set by ``fit`` and ``test_users``. What
+tests users is imported where they are tested, because a stored model knows its users already.
 """
 
 from __future__ import annotations
@@ -12,20 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from isplitlbi.abnormal import (
-    DIFFERENT,
-    KINDS,
-    LISTS,
-    N_BOOTSTRAP,
-    UNRELIABLE,
-    Abnormality,
-    Effect,
-    TellingVote,
-    check_fdr,
-    find_effect,
-    find_telling_votes,
-)
-from isplitlbi.abnormal.job import FindAbnormal, find_abnormal_on
+from isplitlbi.abnormal import DIFFERENT, LISTS, UNRELIABLE, Abnormality, check_fdr
 from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.data.labels import NUMBERS, OutcomeLabels
 from isplitlbi.errors import InvalidSetting
@@ -51,6 +39,8 @@ from isplitlbi.typing import Floats
 
 if TYPE_CHECKING:
     from distributed import Client
+
+    from isplitlbi.abnormal import Effect, TellingVote
 
 __all__ = ["ScoreEstimator"]
 
@@ -246,6 +236,8 @@ class ScoreEstimator(MeasuredEstimator):
 
     def _drawn_anew(self) -> Floats:
         """Return the scores of the consensus of many other draws of users; found on first use."""
+        from isplitlbi.abnormal import N_BOOTSTRAP
+
         if self._drawn is None:
             seed = self.random_state or 0
             self._drawn = bootstrap_consensus(
@@ -296,6 +288,8 @@ class ScoreEstimator(MeasuredEstimator):
         self, runtime: Workforce, fdr: float, progress: Callable[[float], None] | None
     ) -> None:
         """Test every user, where the votes are already."""
+        from isplitlbi.abnormal.job import FindAbnormal, find_abnormal_on
+
         seed, consensus = self.random_state or 0, self.parameters_.common
         has_sides = getattr(self, "sides", "known") == "known"
         job = FindAbnormal(self.link_, consensus, fdr, seed, self.delta, has_sides)
@@ -314,6 +308,8 @@ class ScoreEstimator(MeasuredEstimator):
 
     def telling_votes(self, user: Any, most: int = 10) -> list[TellingVote]:
         """Return the votes of a user that the consensus least expected, the least likely first."""
+        from isplitlbi.abnormal import TellingVote, find_telling_votes
+
         index, votes = self._voter(user), self.votes()
         own = votes.subset(votes.user == index)
         found = find_telling_votes(own, self.link_, self.test_users().consensus, most)
@@ -342,6 +338,8 @@ class ScoreEstimator(MeasuredEstimator):
         lists
             Of which lists; by default of the unreliable users or, where kinds are given, of both.
         """
+        from isplitlbi.abnormal import KINDS, find_effect
+
         check_is_fitted(self, "fitted_")
         if lists is None:
             lists = (UNRELIABLE,) if kinds is None else LISTS

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 
-from isplitlbi.abnormal import LISTS, Abnormality, Effect
+from isplitlbi.abnormal import LISTS, Abnormality
 from isplitlbi.data.outcomes import WINNERS
 from isplitlbi.estimators import ScoreEstimator
 from isplitlbi.estimators.cards import Measured, UserCard
 from isplitlbi.estimators.leaderboard import HeadToHead, Leaderboard
+from isplitlbi.lazy import pl
 from isplitlbi.model.terms import Feature, Side
 from isplitlbi.selection import SCORINGS
+
+if TYPE_CHECKING:
+    from isplitlbi.abnormal import Effect
 
 __all__ = [
     "effect_table",
@@ -219,19 +222,23 @@ _NUMBERS = (
     "p_value", "q_value", "p_unreliable", "q_unreliable", "effect", "effect_low", "effect_high",
     "quality",
 )  # fmt: skip
-# What the tests say of users, in this order.
-_OF_TESTS: dict[str, Any] = {
-    "p_value": pl.Float64, "q_value": pl.Float64, "abnormal": pl.Boolean, "kind": pl.String,
-    "quality": pl.Float64, "explanation": pl.String, "list": pl.String, "effect": pl.Float64,
-    "effect_low": pl.Float64, "effect_high": pl.Float64, "p_unreliable": pl.Float64,
-    "q_unreliable": pl.Float64,
-}  # fmt: skip
+
+
+def _types_of_tests() -> dict[str, Any]:
+    """Return what the tests say of users, in the order of columns, and of which type it is."""
+    return {
+        "p_value": pl.Float64, "q_value": pl.Float64, "abnormal": pl.Boolean, "kind": pl.String,
+        "quality": pl.Float64, "explanation": pl.String, "list": pl.String, "effect": pl.Float64,
+        "effect_low": pl.Float64, "effect_high": pl.Float64, "p_unreliable": pl.Float64,
+        "q_unreliable": pl.Float64,
+    }  # fmt: skip
 
 
 def _tests(found: Abnormality | None, order: NDArray[np.intp]) -> dict[str, pl.Series]:
     """Return what the tests say of users, in this order; nothing where there were none."""
+    types = _types_of_tests()
     if found is None:
-        return {name: pl.Series([None] * len(order), dtype=t) for name, t in _OF_TESTS.items()}
+        return {name: pl.Series([None] * len(order), dtype=kind) for name, kind in types.items()}
     explained = [
         said or _too_few(needed)
         for said, needed in zip(found.explanation, found.votes_needed, strict=True)
@@ -240,7 +247,7 @@ def _tests(found: Abnormality | None, order: NDArray[np.intp]) -> dict[str, pl.S
     values["abnormal"] = found.flagged[order]
     for name, texts in (("list", found.list), ("kind", found.kind), ("explanation", explained)):
         values[name] = [texts[user] or None for user in order]
-    columns = {name: pl.Series(values[name], dtype=kind) for name, kind in _OF_TESTS.items()}
+    columns = {name: pl.Series(values[name], dtype=kind) for name, kind in types.items()}
     return columns | {name: columns[name].fill_nan(None) for name in _NUMBERS}
 
 
