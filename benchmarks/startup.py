@@ -4,9 +4,9 @@ The model is that of the README, six items and twenty users, in a temporary fold
 process of its own:
 
     bare            Python that does nothing
-    peers           import sklearn.base, polars: what everything else is measured by
+    libraries       import sklearn.base, polars: what everything else is measured by
     import          import isplitlbi; isplitlbi.ISplitLBI
-    rank, ...       the command on the stored model
+    rank, ...       the command on the stored model; predict reads docs/pairs.csv
 
     python benchmarks/startup.py [--runs 7]
 
@@ -28,9 +28,10 @@ from statistics import median
 from isplitlbi import Comparisons, ISplitLBI, save_model
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
-MOST_SECONDS = 0.6
-WITH_TARGET = ("import", "rank", "predict", "abnormal")
-PEERS = "peers"
+# At most so many seconds. To say whether unreliable users change the result, abnormal fits the
+# votes of the others again, and that takes the compiled loops.
+TARGETS = {"import": 0.6, "rank": 0.6, "predict": 0.6, "abnormal": 1.5}
+LIBRARIES = "libraries"
 
 
 def main() -> int:
@@ -43,7 +44,7 @@ def main() -> int:
         command = ("-m", "isplitlbi")
         rows = {
             "bare": ("-c", "pass"),
-            PEERS: ("-c", "import sklearn.base, polars"),
+            LIBRARIES: ("-c", "import sklearn.base, polars"),
             "import": ("-c", "import isplitlbi; isplitlbi.ISplitLBI"),
             "rank": (*command, "rank", stored),
             "predict": (*command, "predict", stored, str(DOCS / "pairs.csv")),
@@ -52,17 +53,17 @@ def main() -> int:
         found: dict[str, list[float]] = {name: [] for name in rows}
         for run in range(asked.runs + 1):
             for name, arguments in rows.items():
-                seconds = processor_time(arguments)
+                taken = processor_time(arguments)
                 if run > 0:  # the first fills the caches
-                    found[name].append(seconds)
+                    found[name].append(taken)
     seconds = {name: median(times) for name, times in found.items()}
-    print(f"{'':<10}{'s':>7}{'to peers':>10}{'target':>8}")
+    print(f"{'':<10}{'s':>7}{'ratio':>7}{'target':>8}")
     for name, time in seconds.items():
-        target = f"{MOST_SECONDS:>8.2f}" if name in WITH_TARGET else ""
-        print(f"{name:<10}{time:>7.3f}{time / seconds[PEERS]:>10.2f}{target}")
-    missed = [name for name in WITH_TARGET if seconds[name] > MOST_SECONDS]
-    verdict = f"missed by {', '.join(missed)}" if missed else "met"
-    print(f"startup: at most {MOST_SECONDS:g} s: {verdict}")
+        target = f"{TARGETS[name]:>8.2f}" if name in TARGETS else ""
+        print(f"{name:<10}{time:>7.3f}{time / seconds[LIBRARIES]:>7.2f}{target}")
+    missed = [name for name, most in TARGETS.items() if seconds[name] > most]
+    told = ", ".join(f"{name} {seconds[name]:.2f} s" for name in TARGETS)
+    print(f"startup: {told}: {'NOT MET by ' + ', '.join(missed) if missed else 'met'}")
     return int(bool(missed))
 
 
@@ -70,9 +71,7 @@ def processor_time(arguments: tuple[str, ...]) -> float:
     """Return what a process with these arguments of Python takes of the processor, in seconds."""
     environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
     before = getrusage(RUSAGE_CHILDREN)
-    subprocess.run(
-        [sys.executable, *arguments], check=True, env=environment, stdout=subprocess.DEVNULL
-    )
+    subprocess.run([sys.executable, *arguments], check=True, env=environment, capture_output=True)
     after = getrusage(RUSAGE_CHILDREN)
     return after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
 
