@@ -247,6 +247,12 @@ def test_importing_the_package_loads_no_slow_library():
     assert run(f"import sys, isplitlbi; print(sorted({slow} & set(sys.modules)))") == "[]"
 
 
+def test_importing_an_estimator_loads_numpy_and_nothing_else_that_is_slow():
+    slow = "{'numba', 'sklearn', 'pandas', 'polars', 'narwhals', 'scipy.special', 'joblib'}"
+    code = "import sys; from isplitlbi import ISplitLBI; "
+    assert run(code + f"print(sorted({slow} & set(sys.modules)))") == "[]"
+
+
 def test_reading_votes_loads_neither_a_compiler_nor_scikit_learn():
     slow = "{'numba', 'sklearn', 'pandas', 'matplotlib'}"
     code = "import sys; from isplitlbi import Comparisons; "

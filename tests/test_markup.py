@@ -2,7 +2,6 @@
 
 from hypothesis import given
 from hypothesis import strategies as st
-from sklearn.base import clone
 
 from isplitlbi import Comparisons, MarginMLE
 from isplitlbi.markup import as_html
@@ -36,7 +35,8 @@ def test_a_model_shows_its_votes_and_tiers_and_settings_where_it_is_not_fitted()
     shown = model._repr_html_()
     assert "MarginMLE, fitted on 30 votes" in shown and "a&amp;b" in shown and len(shown) < 2000
     assert model._repr_mimebundle_() == {"text/plain": repr(model), "text/html": shown}
-    assert "sk-" in clone(model)._repr_html_()
+    unfitted = MarginMLE(link="probit")._repr_html_()
+    assert "not fitted" in unfitted and "<td>link</td><td>probit</td>" in unfitted
 
 
 def test_a_model_whose_users_were_tested_says_how_many_are_abnormal():

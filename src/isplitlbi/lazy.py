@@ -1,15 +1,17 @@
-"""Names of a package that are loaded on first use.
+"""What is loaded on first use: the names of a package, and the libraries of data frames.
 
-Importing scikit-learn or polars takes longer than answering --help.
+Importing scikit-learn takes longer than most commands, and importing polars longer than answering
+--help or reading a small model.
 """
 
 from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Mapping
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
-__all__ = ["lazily"]
+__all__ = ["lazily", "nw", "pl"]
 
 
 def lazily(
@@ -26,3 +28,17 @@ def lazily(
         return sorted({*vars(importlib.import_module(package)), *homes})
 
     return find, names
+
+
+class _Later(ModuleType):
+    """A module that is imported when something of it is first asked for."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(importlib.import_module(self.__name__), name)
+
+
+if TYPE_CHECKING:
+    import narwhals as nw
+    import polars as pl
+else:
+    nw, pl = _Later("narwhals"), _Later("polars")

@@ -12,13 +12,13 @@ from types import ModuleType
 from typing import Any, Literal, NamedTuple, Self, get_args
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 
 from isplitlbi import kernels
 from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.data.frames import Tabular
 from isplitlbi.data.layout import Sees
+from isplitlbi.lazy import pl
 from isplitlbi.model.links import Link
 from isplitlbi.model.metrics import decide, macro_f1, micro_f1, most_probable
 from isplitlbi.model.parameters import Parameters

@@ -23,7 +23,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_is_fitted
 
 import isplitlbi
 from isplitlbi.abnormal import Abnormality
@@ -43,6 +42,7 @@ from isplitlbi.errors import (
     UnreadablePath,
 )
 from isplitlbi.estimators import LBI, ISplitLBI, MarginMLE, PerUser, ScoreEstimator
+from isplitlbi.estimators.contract import check_is_fitted
 from isplitlbi.estimators.isplitlbi import SOLVERS
 from isplitlbi.files import folder_written_whole, read_arrays, write_arrays
 from isplitlbi.fitting import Fitted

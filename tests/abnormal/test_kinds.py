@@ -9,12 +9,11 @@ from hypothesis import strategies as st
 
 from crowds import KIND_OF
 from isplitlbi.abnormal.evidence import Way
+from isplitlbi.abnormal.found import LISTS, UNRELIABLE
 from isplitlbi.abnormal.kinds import (
     KINDS,
-    LISTS,
     LOPSIDED,
     ONE_ANSWER,
-    UNRELIABLE,
     UNTRUSTWORTHY,
     Beyond,
     Figures,

@@ -2,6 +2,8 @@
 
 import io
 import json
+import subprocess
+import sys
 
 import numpy as np
 import polars as pl
@@ -32,6 +34,24 @@ EFFECT_COLUMNS = [
     "item", "rank", "rank_low", "rank_high", "rank_without", "score", "score_without", "tier",
     "tier_without",
 ]  # fmt: skip
+
+
+@pytest.mark.parametrize("command", ["rank", "predict"])
+def test_a_stored_model_answers_without_loading_a_slow_library(model_folder, votes_file, command):
+    arguments = {"rank": [], "predict": [str(votes_file)]}[command]
+    slow = {"numba", "sklearn", "pandas", "joblib", "scipy.special", "scipy.sparse", "scipy.stats"}
+    slow |= {"matplotlib", "jinja2", "distributed", "isplitlbi.abnormal.finding"}
+    if command == "rank":  # others read or write tables
+        slow |= {"polars", "narwhals"}
+    code = (
+        "import sys\nfrom isplitlbi.cli.app import app\n"
+        f"app({[command, str(model_folder), *arguments]!r}, standalone_mode=False)\n"
+        f"print(sorted({slow!r} & set(sys.modules)))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120
+    )
+    assert done.stdout.splitlines()[-1] == "[]"
 
 
 def test_the_report_is_that_of_the_model_and_replaces_nothing_unasked(model_folder, tmp_path):

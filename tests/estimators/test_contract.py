@@ -3,9 +3,10 @@
 import numpy as np
 import polars as pl
 import pytest
-from sklearn.base import clone
+from sklearn.base import clone, is_classifier
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import accuracy_score
+from sklearn.utils.validation import check_is_fitted
 
 from isplitlbi import (
     LBI,
@@ -112,6 +113,22 @@ def test_before_a_fit_there_are_no_predictions(name, votes):
         unfitted.predict(votes)
     with pytest.raises(NotFittedError):
         unfitted.score(votes)
+
+
+@every_method
+def test_scikit_learn_takes_it_for_a_classifier_and_sees_whether_it_is_fitted(name, fitted):
+    assert is_classifier(METHODS[name])
+    check_is_fitted(fitted[name])
+    with pytest.raises(NotFittedError):
+        check_is_fitted(METHODS[name])
+
+
+@every_method
+def test_it_is_shown_with_the_settings_that_are_not_the_default_ones(name):
+    plain = type(METHODS[name])()
+    assert repr(plain) == f"{type(plain).__name__}()"
+    setting = "delta" if name == "margin-mle" else "n_folds"
+    assert repr(plain.set_params(**{setting: 4})) == f"{type(plain).__name__}({setting}=4)"
 
 
 @every_method

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.special import stdtrit
 from scipy.stats import studentized_range
 
 from isplitlbi.model import differences
@@ -41,6 +42,12 @@ def test_of_two_items_the_quantile_is_students():
     for freedom in (4.0, np.inf):
         found = quantile_of_largest(np.diag([1.0, 3.0]), freedom)
         assert found == pytest.approx(student(freedom, 0.975), rel=0.05)
+
+
+@given(st.integers(1, 3000), st.floats(1e-6, 1.0 - 1e-6))
+def test_students_quantiles_are_those_of_scipy(freedom, probability):
+    expected = pytest.approx(stdtrit(freedom, probability), rel=1e-7, abs=1e-12)
+    assert student(float(freedom), probability) == expected
 
 
 def test_of_very_many_items_the_bound_is_no_smaller_than_the_draws(monkeypatch):

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.special import ndtr
 
 from isplitlbi.abnormal.directions import NUMBERS_AT_ONCE, SLOPE, Block, Said
 from isplitlbi.abnormal.expectation import LEAST, Answers, Expectation, Inputs, of_answers
@@ -156,7 +156,9 @@ class Revote(NamedTuple):
             noise -= noises.take(of_right, axis=0, mode="clip")
             return
         noises = rng.standard_normal(shape, dtype=np.float32)
-        noise[:] = self.link.quantile(ndtr((noises[of_right] - noises[of_left]) * 0.5**0.5))
+        noise[:] = self.link.quantile(
+            scipy.special.ndtr((noises[of_right] - noises[of_left]) * 0.5**0.5)
+        )
 
 
 def draw_together(

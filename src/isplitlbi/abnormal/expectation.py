@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from scipy.special import gammaln
+import scipy
 
 from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.data.layout import Sees, tally
@@ -203,8 +203,10 @@ def of_answers(amounts: Floats, *, has_ties: bool, has_sides: bool) -> Floats:
         amounts = np.stack([decided, amounts[..., 1]], axis=-1)
         by_side = -np.log(2.0) * decided
     n_answers = float(has_sides + has_ties + 1)
-    sequences = gammaln(amounts + 1.0).sum(axis=-1) - gammaln(total + n_answers)
-    return np.asarray(sequences + gammaln(n_answers) + by_side)
+    sequences = scipy.special.gammaln(amounts + 1.0).sum(axis=-1) - scipy.special.gammaln(
+        total + n_answers
+    )
+    return np.asarray(sequences + scipy.special.gammaln(n_answers) + by_side)
 
 
 class Expectation(NamedTuple):

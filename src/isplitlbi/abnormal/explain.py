@@ -13,8 +13,8 @@ import numpy as np
 
 from isplitlbi.abnormal.evidence import Found, Way, explain_by, explain_by_one_item
 from isplitlbi.abnormal.expectation import LEAST, Answers, Expectation, Inputs, without_items
+from isplitlbi.abnormal.found import DIFFERENT, UNRELIABLE, Texts
 from isplitlbi.abnormal.kinds import (
-    DIFFERENT,
     FLAT,
     KINDS,
     LEANING,
@@ -24,7 +24,6 @@ from isplitlbi.abnormal.kinds import (
     OWN_SCORES,
     REVERSED,
     UNCLEAR,
-    UNRELIABLE,
     Beyond,
     Blunter,
     Careless,
@@ -44,7 +43,7 @@ from isplitlbi.abnormal.sequence import explain_by_order, typical_duration
 from isplitlbi.model.terms import Side
 from isplitlbi.typing import Floats, Mask, Places
 
-__all__ = ["Explained", "Texts", "explain", "in_numbers"]
+__all__ = ["Explained", "explain", "in_numbers"]
 
 # How likely a kind must be to be named, and the unreliable kinds together to be listed so.
 SURE_OF_KIND, SURE_OF_LIST = 0.95, 0.95
@@ -61,9 +60,6 @@ HARMLESS_KINDS = (TieHappy.name, TieShy.name, NeverTie.name, Blunter.name)
 
 # Every explanation that some kind knows.
 EXPLANATIONS = tuple(dict.fromkeys(each for kind in KINDS.values() for each in kind.explanations))
-
-
-Texts = list[str]  # under this name, since a field is called list
 
 
 class Explained(NamedTuple):

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from isplitlbi.abnormal import Abnormality, find_abnormal_in, joined
 from isplitlbi.abnormal.expectation import Inputs
+from isplitlbi.abnormal.finding import find_abnormal_in
+from isplitlbi.abnormal.found import Abnormality, joined
 from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.model.links import Link
 from isplitlbi.model.parameters import Consensus

@@ -20,21 +20,19 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from isplitlbi.abnormal.evidence import Way
+from isplitlbi.abnormal.found import DIFFERENT, UNRELIABLE
 from isplitlbi.typing import Floats, Mask
 
 __all__ = [
-    "DIFFERENT",
     "FLAT",
     "KINDS",
     "LEANING",
-    "LISTS",
     "ONE_ANSWER",
     "ORDINARY",
     "OTHER_THRESHOLD",
     "OWN_SCORES",
     "REVERSED",
     "UNCLEAR",
-    "UNRELIABLE",
     "UNTRUSTWORTHY",
     "Beyond",
     "Explanation",
@@ -44,8 +42,6 @@ __all__ = [
     "percent",
 ]
 
-UNRELIABLE, DIFFERENT = "unreliable", "different"
-LISTS = (UNRELIABLE, DIFFERENT)
 UNCLEAR = "unclear"
 
 # Who gives one answer in less than the first share of votes does not give it whatever is shown; who

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from scipy.special import expit
+import scipy
 
 from isplitlbi.abnormal.expectation import Answers, Expectation, of_answers
 from isplitlbi.abnormal.kinds import KINDS
@@ -48,7 +48,9 @@ def find_quality(
     gain = explained - of_answers(given, **known)
     possible = np.maximum(careful - of_answers(foreseen, **known), 0.0)
     share = (gain + PRIOR * START) / (possible + PRIOR)
-    quality = np.where(given.sum(axis=1) > 0, expit(STEEPNESS * (share - START)), np.nan)
+    quality = np.where(
+        given.sum(axis=1) > 0, scipy.special.expit(STEEPNESS * (share - START)), np.nan
+    )
     for user, name in enumerate(kind):
         if name and (own := KINDS[name].quality) is not None:
             quality[user] = own

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
+import scipy
 
 from isplitlbi.abnormal.evidence import Found
 from isplitlbi.abnormal.expectation import Inputs
@@ -48,7 +47,8 @@ def find_rings(
     np.fill_diagonal(gain, -np.inf)
     # Anybody's scores may fit by chance: the more there are, the better they have to.
     is_bound = gain > CLEARLY + np.log(len(together))
-    n_rings, ring = connected_components(coo_array(is_bound & is_bound.T), directed=False)
+    graph = scipy.sparse.coo_array(is_bound & is_bound.T)
+    n_rings, ring = scipy.sparse.csgraph.connected_components(graph, directed=False)
     # Scores of several are surer than those of each: who did not fit to one may fit to all.
     members = ring == np.arange(n_rings)[:, None]
     members = members[members.sum(axis=1) > 1]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import log_ndtr
+import scipy
 
 from isplitlbi.abnormal.matrices import inverse, precision
 from isplitlbi.typing import Floats
@@ -208,9 +208,9 @@ def surprise_of(
     """
     part = 2.0 / (9.0 * np.maximum(freedom, TINY))
     root = np.cbrt(np.maximum(taste, 0.0) / np.maximum(mean, TINY))
-    of_taste = -log_ndtr(-(root - 1.0 + part) / np.sqrt(part))
+    of_taste = -scipy.special.log_ndtr(-(root - 1.0 + part) / np.sqrt(part))
     unit = np.maximum(of_threshold, TINY**0.5)
     threshold = unit * np.log(np.maximum(1.0 + traits[..., -1] / unit, FEWEST_TIES))
     most = np.maximum(np.abs(traits[..., :-1]).max(axis=-1, initial=0.0), np.abs(threshold))
-    of_traits = -log_ndtr(-most) - np.log(2.0)
+    of_traits = -scipy.special.log_ndtr(-most) - np.log(2.0)
     return np.asarray(np.maximum(np.where(mean > TINY, of_taste, 0.0), of_traits))

@@ -19,11 +19,12 @@ from functools import partial
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import chndtrinc, ndtri, pdtrc
+import scipy
 
 from isplitlbi.abnormal.directions import Block, Directions, Said, for_each
 from isplitlbi.abnormal.draws import Draws
 from isplitlbi.abnormal.expectation import Answers, Expectation, Inputs, without_items
+from isplitlbi.abnormal.found import LEAST_USERS
 from isplitlbi.abnormal.matrices import inverse, times
 from isplitlbi.abnormal.ordinary import Others, Yardstick
 from isplitlbi.abnormal.surprise import DEVIATION_VARIANCE, TINY
@@ -32,7 +33,7 @@ from isplitlbi.model.parameters import Consensus
 from isplitlbi.solvers.common import fit_common
 from isplitlbi.typing import Floats, Mask, Places
 
-__all__ = ["LEAST_USERS", "Flags", "benjamini_hochberg", "find_flags"]
+__all__ = ["Flags", "benjamini_hochberg", "find_flags"]
 
 # A flag needs many draws, since every look is another chance; fewer where there is less doubt. The
 # last rounds are for the few who need them: with many users, a p-value must be small to be told
@@ -49,7 +50,6 @@ OUTSIDE = np.log(9.0)
 # standard deviations against it is clear.
 N_TURNS, CLEARLY_AGAINST = 5, 2.0
 
-LEAST_USERS = 3  # who make a group that somebody may be unlike
 
 # In nats: votes that are so much likelier by the consensus do depend on the items.
 FAR_FROM_UNINFORMED = -2.0
@@ -135,7 +135,7 @@ def _settled(draws: Draws, q_value: Floats, total: int, is_informed: Mask, fdr: 
     (n_voted,) = runtime.total(float(answers.voted.sum()))
     cut = (fdr * np.maximum(may_be, 1.0) / max(n_voted, 1.0))[:, None]
     is_hopeless = (cut * (ROUNDS[-1] + 1) < 1.0) | (
-        pdtrc(draws.beyond - 1.0, np.minimum(cut, 1.0) * draws.drawn) < HOPELESS
+        scipy.special.pdtrc(draws.beyond - 1.0, np.minimum(cut, 1.0) * draws.drawn) < HOPELESS
     )
     is_settled = draws.are_enough | (is_hopeless & (total >= LEAST_IF_CLEAR))
     if total >= LEAST_IF_CLEAR:
@@ -237,8 +237,10 @@ def _effects(found: _Standing, answers: Answers) -> list[Floats]:
 def _noncentrality(value: Floats, freedom: Floats, share: float) -> Floats:
     """Return with which noncentrality a number lies above so large a share of draws."""
     most = 200.0  # beyond, the square root is as good as normal
-    found = chndtrinc(np.minimum(value, most), freedom, share)
-    far = np.maximum(np.sqrt(np.maximum(value - freedom, 0.0)) - ndtri(share), 0.0) ** 2
+    found = scipy.special.chndtrinc(np.minimum(value, most), freedom, share)
+    far = (
+        np.maximum(np.sqrt(np.maximum(value - freedom, 0.0)) - scipy.special.ndtri(share), 0.0) ** 2
+    )
     found = np.where((value > most) | ~np.isfinite(found), far, found)
     return np.where(found > TINY, found, 0.0)
 

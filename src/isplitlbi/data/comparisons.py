@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-import polars as pl
 from numpy.typing import ArrayLike, NDArray
 
 from isplitlbi.data.features import (
@@ -37,6 +36,7 @@ from isplitlbi.data.outcomes import WINNERS, outcomes_of_column
 from isplitlbi.data.times import durations_of, times_of
 from isplitlbi.data.vocabulary import Vocabulary, as_series, first_of, show
 from isplitlbi.errors import InvalidRows, InvalidSetting, InvalidVotes
+from isplitlbi.lazy import pl
 from isplitlbi.markup import as_html
 from isplitlbi.nouns import NOUNS, Nouns
 from isplitlbi.typing import Floats, Integers, Labels, Mask, Places

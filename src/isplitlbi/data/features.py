@@ -17,11 +17,11 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
-import polars as pl
 from numpy.typing import ArrayLike
 
 from isplitlbi.data.vocabulary import first_of, listed, show
 from isplitlbi.errors import InvalidRows, InvalidSetting, InvalidVotes, Setting
+from isplitlbi.lazy import pl
 from isplitlbi.typing import Floats, Places
 
 __all__ = [

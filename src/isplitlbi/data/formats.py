@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-import polars as pl
 
 from isplitlbi.data.notes import Dropped, Note, SeparatorTaken
 from isplitlbi.data.vocabulary import counted, folded
 from isplitlbi.errors import InvalidRows, InvalidSetting, InvalidVotes, Setting
+from isplitlbi.lazy import pl
 from isplitlbi.typing import Mask, Places
 
 __all__ = ["FORMATS", "Dropping", "RawFile", "Table", "read_table"]

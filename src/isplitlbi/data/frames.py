@@ -11,10 +11,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any, Self
 
-import narwhals as nw
-import polars as pl
-
 from isplitlbi.errors import InvalidSetting, MissingLibrary
+from isplitlbi.lazy import nw, pl
 from isplitlbi.markup import as_html
 
 __all__ = ["DEFAULT_KIND", "FRAME_KINDS", "Tabular", "kind_of", "numbers_or_empty"]

@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 
 from isplitlbi.data.outcomes import FAMILIES, OUTCOMES, WINNERS, meaning
 from isplitlbi.data.vocabulary import as_series, show
 from isplitlbi.errors import InvalidVotes
+from isplitlbi.lazy import pl
 
 __all__ = ["NUMBERS", "OutcomeLabels", "labels_of"]
 

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import polars as pl
-
 from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.data.formats import Dropping, RawFile, read_table
 from isplitlbi.data.notes import LeftOut
@@ -15,6 +13,7 @@ from isplitlbi.data.presets import column_named
 from isplitlbi.data.readers import Reading
 from isplitlbi.data.vocabulary import Vocabulary, listed, show
 from isplitlbi.errors import InvalidRows, InvalidVotes
+from isplitlbi.lazy import pl
 
 __all__ = ["leave_out", "read_ids"]
 

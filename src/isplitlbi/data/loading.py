@@ -13,10 +13,6 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Generic, NamedTuple, Protocol, Self, TypeVar
 
-import narwhals as nw
-import polars as pl
-from narwhals.exceptions import DuplicateError
-
 from isplitlbi.data.features import FEATURE, FeatureColumns, Features, feature_names
 from isplitlbi.data.formats import Dropping, RawFile, Table, read_table
 from isplitlbi.data.frames import kind_of
@@ -43,6 +39,7 @@ from isplitlbi.data.presets import PRESETS, ROLES, Preset, lay_out
 from isplitlbi.data.times import TIMES, are_dates, refuse_two_orders, row_numbers
 from isplitlbi.data.vocabulary import as_series, show
 from isplitlbi.errors import InvalidRows, InvalidSetting, InvalidVotes, Setting
+from isplitlbi.lazy import nw, pl
 from isplitlbi.typing import Floats, Integers
 
 __all__ = [
@@ -185,7 +182,7 @@ def frame_of(thing: Any, source: str) -> Any | None:
     """Return a data frame (pandas, polars, pyarrow, ...) as narwhals has it; None for no frame."""
     try:
         found: Any = nw.from_native(thing, eager_only=True, pass_through=True)
-    except DuplicateError:
+    except nw.exceptions.DuplicateError:
         raise InvalidVotes(
             f"{source}: two of its columns have the same name. Rename one of them."
         ) from None

@@ -16,12 +16,12 @@ from operator import or_
 from typing import Any
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 
 from isplitlbi.data.notes import CountedAsTies, Dropped, Note, ReadAs, log_changes
 from isplitlbi.data.vocabulary import counted, folded, show
 from isplitlbi.errors import InvalidRows, InvalidSetting, InvalidVotes, Setting
+from isplitlbi.lazy import pl
 
 __all__ = [
     "BOTH_BAD",

@@ -17,14 +17,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 
-import polars as pl
-
 from isplitlbi.data.features import LEFT_AND_RIGHT, FeatureColumns, require_columns
 from isplitlbi.data.notes import ColumnTaken, Note, ReadAs
 from isplitlbi.data.outcomes import BOTH_BAD, MODELS, Wording
 from isplitlbi.data.times import TIMES
 from isplitlbi.data.vocabulary import folded, listed
 from isplitlbi.errors import InvalidSetting, InvalidVotes, Setting
+from isplitlbi.lazy import pl
 
 __all__ = [
     "PRESETS",

@@ -6,8 +6,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-import polars as pl
-
 from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.data.features import feature_names, find_columns, numbers_of
 from isplitlbi.data.formats import Dropping, RawFile, read_table
@@ -31,6 +29,7 @@ from isplitlbi.data.presets import (
 )
 from isplitlbi.data.vocabulary import show
 from isplitlbi.errors import InvalidRows, InvalidVotes
+from isplitlbi.lazy import pl
 
 __all__ = [
     "OPTIONS",

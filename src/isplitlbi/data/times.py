@@ -10,10 +10,10 @@ duration   seconds, 0 or more
 from __future__ import annotations
 
 import numpy as np
-import polars as pl
 
 from isplitlbi.data.vocabulary import show
 from isplitlbi.errors import InvalidRows, InvalidSetting, InvalidVotes, Setting
+from isplitlbi.lazy import pl
 from isplitlbi.typing import Floats
 
 __all__ = ["TIMES", "are_dates", "durations_of", "refuse_two_orders", "row_numbers", "times_of"]

@@ -8,12 +8,11 @@ from collections.abc import Collection
 from functools import cached_property
 from typing import Any, Self
 
-import narwhals as nw
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 
 from isplitlbi.errors import InvalidVotes
+from isplitlbi.lazy import nw, pl
 from isplitlbi.typing import Integers, Labels, Mask, Places
 
 __all__ = ["Vocabulary", "as_series", "counted", "first_of", "folded", "listed", "show"]

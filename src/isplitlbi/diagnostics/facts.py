@@ -7,8 +7,8 @@ from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.special import betainc, expit
 
 from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.data.layout import Tally, tally
@@ -121,7 +121,7 @@ class Facts:
         margin = consensus.scores[votes.left] - consensus.scores[votes.right]
         answer = log_probabilities(link, margin, consensus.threshold, has_ties=self.has_ties)
         left, _, right = answer.T
-        share = np.where(votes.outcome == 0, 0.0, expit(left - right))
+        share = np.where(votes.outcome == 0, 0.0, scipy.special.expit(left - right))
         return sums(votes.user, share * self.weight, votes.n_users)
 
     @cached_property
@@ -143,7 +143,7 @@ class Facts:
         share = np.clip(0.5 + np.abs(by_items - 0.5), 0.5, 1.0)
         more, less = np.maximum(left, right), np.minimum(left, right)
         unit = self.votes_per_unit
-        tail = betainc(np.maximum(more / unit, 1e-9), less / unit + 1.0, share)
+        tail = scipy.special.betainc(np.maximum(more / unit, 1e-9), less / unit + 1.0, share)
         return np.where(decided > 0, np.minimum(2.0 * tail, 1.0), 1.0)
 
     @cached_property

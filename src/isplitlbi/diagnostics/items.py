@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
+import scipy
 
 from isplitlbi.diagnostics.facts import Facts, fewest_first, sums
 from isplitlbi.diagnostics.findings import (
@@ -229,8 +228,10 @@ def _components(facts: Facts, first_to_second: Mask, back: Mask, connection: str
     start = np.concatenate([pairs.first[first_to_second], pairs.second[back]])
     end = np.concatenate([pairs.second[first_to_second], pairs.first[back]])
     ones = np.ones(len(start), dtype=np.int8)
-    graph = coo_array((ones, (start, end)), shape=(n_items, n_items)).tocsr()
-    _, component = connected_components(graph, directed=True, connection=connection)
+    graph = scipy.sparse.coo_array((ones, (start, end)), shape=(n_items, n_items)).tocsr()
+    _, component = scipy.sparse.csgraph.connected_components(
+        graph, directed=True, connection=connection
+    )
     return np.asarray(component)
 
 

@@ -2,7 +2,8 @@
 
 `ScoreEstimator` has scores and tie thresholds; whatever one wants to know of them is here, so that
 an estimator of that kind only says how it finds them: its ``fit`` hands a `Fitted` to ``adopt``.
-Nothing with a trailing underscore computes: all of it is set by ``fit`` and ``test_users``.
+Nothing with a trailing underscore computes: all of it is set by ``fit`` and ``test_users``. What
+tests users is imported where they are tested, because a stored model knows its users already.
 """
 
 from __future__ import annotations
@@ -11,24 +12,13 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from sklearn.base import clone
-from sklearn.utils.validation import check_is_fitted
 
-from isplitlbi.abnormal import (
-    DIFFERENT,
-    KINDS,
-    LISTS,
-    UNRELIABLE,
-    Abnormality,
-    TellingVote,
-    check_fdr,
-    find_telling_votes,
-)
-from isplitlbi.abnormal.job import FindAbnormal, find_abnormal_on
+from isplitlbi.abnormal import DIFFERENT, LISTS, UNRELIABLE, Abnormality, check_fdr
 from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.data.labels import NUMBERS, OutcomeLabels
 from isplitlbi.errors import InvalidSetting, InvalidVotes
 from isplitlbi.estimators.cards import OwnScores, effect_of_features, own_scores
+from isplitlbi.estimators.contract import check_is_fitted, clone
 from isplitlbi.estimators.effect import Effect
 from isplitlbi.estimators.inputs import (
     check_choice,
@@ -52,6 +42,8 @@ from isplitlbi.typing import Floats, Mask
 
 if TYPE_CHECKING:
     from distributed import Client
+
+    from isplitlbi.abnormal import Effect
 
 __all__ = ["ScoreEstimator"]
 
@@ -181,7 +173,7 @@ class ScoreEstimator(MeasuredEstimator):
 
     def _repr_html_(self) -> str:
         """Show a notebook what was fitted, in short; settings, where nothing was."""
-        return shown_in_notebook(self) or str(super()._repr_html_inner())
+        return shown_in_notebook(self)
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
         return {"text/plain": repr(self), "text/html": self._repr_html_()}
@@ -311,6 +303,8 @@ class ScoreEstimator(MeasuredEstimator):
         self, runtime: Workforce, fdr: float, progress: Callable[[float], None] | None
     ) -> None:
         """Test every user, where the votes are already."""
+        from isplitlbi.abnormal.job import FindAbnormal, find_abnormal_on
+
         seed, consensus = self.random_state or 0, self.parameters_.common
         has_sides = getattr(self, "sides", "known") == "known"
         job = FindAbnormal(self.link_, consensus, fdr, seed, self.delta, has_sides)
@@ -333,6 +327,8 @@ class ScoreEstimator(MeasuredEstimator):
 
         That is a list, and a table (``to_frame``).
         """
+        from isplitlbi.abnormal import TellingVote, find_telling_votes
+
         index, votes = self._voter(user), self.votes()
         own = votes.subset(votes.user == index)
         found = find_telling_votes(own, self.link_, self.test_users().consensus, most)
@@ -361,6 +357,8 @@ class ScoreEstimator(MeasuredEstimator):
         lists
             Of which lists; by default of the unreliable users or, where kinds are given, of both.
         """
+        from isplitlbi.abnormal import KINDS
+
         check_is_fitted(self, "fitted_")
         if lists is None:
             lists = (UNRELIABLE,) if kinds is None else LISTS

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-import polars as pl
-from scipy.special import gammaincinv, ndtri
+import scipy
 
 from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.data.features import Units
 from isplitlbi.data.frames import Tabular
 from isplitlbi.data.layout import SHARPNESS, THRESHOLD
 from isplitlbi.estimators.certainty import Certainty, OfUser
+from isplitlbi.lazy import pl
 from isplitlbi.model.decomposition import squares_by_term
 from isplitlbi.model.differences import LEVEL, student
 from isplitlbi.model.parameters import Consensus
@@ -228,7 +228,7 @@ def own_scores(certainty: Certainty, user: int, ranking: Ranking) -> OwnScores:
     score = parameters.scores_of(user)
     off = np.abs(score - parameters.common.scores)
     missed = 0.5 * (1.0 - LEVEL) / max(int(compared.sum()), 1)
-    differs = compared & (off > -ndtri(missed) * WIDER * np.sqrt(variance))
+    differs = compared & (off > -scipy.special.ndtri(missed) * WIDER * np.sqrt(variance))
     # Errors of the consensus are the user's, too, as far as the user's own votes do not mend them.
     by_consensus = np.zeros((n_items, vector.width))
     by_consensus[:, vector.scores] = np.eye(n_items)
@@ -387,7 +387,9 @@ class _Measures(NamedTuple):
             return Measured(0.0, 0.0, 0.0)
         variance = 4.0 * deviation @ spread @ square @ deviation + 2.0 * np.sum(spread * spread.T)
         shape = mean**2 / float(variance)
-        low, high = (float(np.sqrt(mean / shape * gammaincinv(shape, end))) for end in ENDS)
+        low, high = (
+            float(np.sqrt(mean / shape * scipy.special.gammaincinv(shape, end))) for end in ENDS
+        )
         return Measured(float(np.sqrt(mean)), low, high)
 
     def _own(self, name: str) -> float:

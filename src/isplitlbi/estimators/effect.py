@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 
 from isplitlbi.data.frames import Tabular, numbers_or_empty
 from isplitlbi.estimators.leaderboard import Leaderboard
+from isplitlbi.lazy import pl
 from isplitlbi.nouns import NOUNS, Nouns
 from isplitlbi.typing import Floats, Labels, Mask, Places
 

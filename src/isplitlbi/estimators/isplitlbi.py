@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils.validation import check_is_fitted
 
 from isplitlbi.abnormal import check_fdr
 from isplitlbi.data.comparisons import Comparisons
@@ -20,6 +19,7 @@ from isplitlbi.data.readers import Parts
 from isplitlbi.data.summary import Summary
 from isplitlbi.errors import InvalidSetting, InvalidVotes
 from isplitlbi.estimators.base import ScoreEstimator
+from isplitlbi.estimators.contract import check_is_fitted
 from isplitlbi.estimators.inputs import as_given, as_votes, check_choice, check_seed, threads_of
 from isplitlbi.fitting import FitSettings, Fitted, fit, fit_again
 from isplitlbi.model.decomposition import Decomposition, decompose

@@ -14,12 +14,12 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
-import polars as pl
 
 from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.data.frames import Tabular, numbers_or_empty
 from isplitlbi.data.layout import Shown
 from isplitlbi.estimators.certainty import Standing
+from isplitlbi.lazy import pl
 from isplitlbi.markup import printable
 from isplitlbi.model.differences import (
     LEVEL,

@@ -6,12 +6,11 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-import polars as pl
-
 from isplitlbi.abnormal import TellingVote
 from isplitlbi.data.frames import Tabular
 from isplitlbi.data.outcomes import WINNERS
 from isplitlbi.estimators.cards import FeatureEffect, Measured, UserCard
+from isplitlbi.lazy import pl
 from isplitlbi.typing import Floats, Indices, Labels
 
 __all__ = ["FeatureEffects", "Recommendations", "UserCards", "VotesThatTell"]

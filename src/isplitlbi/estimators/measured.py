@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
 from isplitlbi.data.comparisons import Comparisons
@@ -21,6 +20,7 @@ from isplitlbi.estimators.cards import (
     user_cards,
 )
 from isplitlbi.estimators.certainty import Certainty, Standing
+from isplitlbi.estimators.contract import check_is_fitted
 from isplitlbi.estimators.leaderboard import (
     Counts,
     HeadToHead,

@@ -1,4 +1,4 @@
-"""What a notebook shows of a fitted model."""
+"""What a notebook shows of a model."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ FIRST_TIERS = 10  # of the consensus
 
 
 def shown_in_notebook(model: Any) -> str:
-    """Return what was fitted and the first tiers, as HTML; nothing where nothing was fitted."""
+    """Return what was fitted and the first tiers, as HTML; the settings, where nothing was."""
     if not hasattr(model, "fitted_"):
-        return ""
+        told = [f"{type(model).__name__}, not fitted yet."]
+        return as_html(told, ["setting", "value"], model.get_params().items())
     nouns = model.nouns
     told = [f"{type(model).__name__}, fitted on {model.summary_.in_words(nouns)}."]
     if hasattr(model, "abnormality_"):

@@ -6,10 +6,10 @@ from dataclasses import dataclass, fields
 from typing import Any, Self
 
 import numpy as np
-import polars as pl
 
 from isplitlbi.abnormal import DIFFERENT, LISTS, UNRELIABLE, Abnormality
 from isplitlbi.data.frames import Tabular
+from isplitlbi.lazy import pl
 from isplitlbi.typing import Floats, Labels, Places
 
 __all__ = ["Everybody", "TestedUsers"]

@@ -10,13 +10,12 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.validation import check_is_fitted
 
 from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.data.labels import NUMBERS, OutcomeLabels
 from isplitlbi.data.vocabulary import Vocabulary, as_series, first_of
 from isplitlbi.errors import InvalidVotes
+from isplitlbi.estimators.contract import Estimator, check_is_fitted
 from isplitlbi.estimators.inputs import as_votes, pair_columns
 from isplitlbi.nouns import Nouns
 from isplitlbi.typing import Indices, Labels
@@ -24,7 +23,7 @@ from isplitlbi.typing import Indices, Labels
 __all__ = ["VoteEstimator"]
 
 
-class VoteEstimator(ClassifierMixin, BaseEstimator):
+class VoteEstimator(Estimator):
     """Learns from votes and predicts the outcome of any (user, left, right).
 
     Outcomes are 1 (left wins), 0 (tie) and -1; or the words of y, where a fit was given words.
@@ -37,6 +36,10 @@ class VoteEstimator(ClassifierMixin, BaseEstimator):
     items_: Labels
     classes_: NDArray[Any]
     outcome_labels_: OutcomeLabels  # what each of the classes stands for
+
+    def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
+        """Learn from votes, or from pairs and their outcomes."""
+        raise NotImplementedError
 
     def _know(
         self,

@@ -10,7 +10,6 @@ from time import perf_counter
 from typing import Any, NamedTuple, get_args
 
 import numpy as np
-import polars as pl
 from scipy.stats import t as student
 
 from isplitlbi.data.comparisons import Comparisons
@@ -25,6 +24,7 @@ from isplitlbi.estimators.lbi import LBI
 from isplitlbi.estimators.margin_mle import MarginMLE
 from isplitlbi.estimators.per_user import PerUser
 from isplitlbi.estimators.voting import VoteEstimator
+from isplitlbi.lazy import pl
 from isplitlbi.model.answering import NEVER
 from isplitlbi.model.metrics import (
     confusion,

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-import polars as pl
-from scipy.sparse import csr_array
+import scipy
 
 from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.data.frames import Tabular
 from isplitlbi.data.layout import SHARPNESS, TASTE, Layout
+from isplitlbi.lazy import pl
 from isplitlbi.model.links import Link
 from isplitlbi.model.parameters import Parameters
 from isplitlbi.typing import Floats, Indices, Labels
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 __all__ = ["Decomposition", "decompose", "squares_by_term"]
 
@@ -175,4 +179,4 @@ def _matrix(parameters: Parameters, values: Floats) -> csr_array:
     slots, filled = parameters.slots, np.flatnonzero(values)
     where = (slots.owner[filled], slots.coordinate[filled])
     shape = (slots.n_users, parameters.vector.width)
-    return csr_array((values[filled], where), shape=shape)
+    return scipy.sparse.csr_array((values[filled], where), shape=shape)

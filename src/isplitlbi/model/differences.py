@@ -11,10 +11,11 @@ group      items of which the votes cannot tell any two apart
 
 from __future__ import annotations
 
+import math
+from statistics import NormalDist
 from string import ascii_lowercase
 
 import numpy as np
-from scipy.special import ndtri, stdtrit
 
 from isplitlbi.typing import Floats, Mask
 
@@ -41,14 +42,50 @@ MOST_ITEMS_DRAWN = 400
 MOST_TIMES, LEAST_SHARE = 20.0, 1e-3
 
 
+# --- Student's distribution ----------------------------------------------------------------
+
+CLOSE = 1e-13  # a relative change of a quantile that is the last one
+
+
 def student(freedom: float, probability: float) -> float:
     """Return a quantile of Student's distribution; of the normal one for infinite freedom.
+
+    Freedom is a whole number otherwise. Its formulas are short, and importing those of SciPy takes
+    longer than all else that a ranking needs.
 
     >>> round(student(10.0, 0.975), 3), round(student(float("inf"), 0.975), 3)
     (2.228, 1.96)
     """
-    found = ndtri(probability) if np.isinf(freedom) else stdtrit(freedom, probability)
-    return float(found)
+    normal = NormalDist().inv_cdf(probability)
+    if np.isinf(freedom) or normal == 0.0:
+        return normal
+    # Beyond zero the c.d.f. is concave, and the normal quantile is too near: Newton's steps go out
+    # to the quantile, and never past it.
+    share, quantile = abs(2.0 * probability - 1.0), abs(normal)
+    step = quantile
+    while step > CLOSE * quantile:
+        missing = share - _share_within(quantile, int(freedom))
+        step = 0.5 * missing / _density(quantile, freedom)
+        quantile += step
+    return math.copysign(quantile, normal)
+
+
+def _share_within(reach: float, freedom: int) -> float:
+    """Return how often Student's variable is no further from zero (Abramowitz, Stegun 26.7.3-4)."""
+    angle = math.atan(reach / math.sqrt(freedom))
+    sine, cosine = math.sin(angle), math.cos(angle)
+    is_odd = freedom % 2
+    number = np.arange(2.0 + is_odd, freedom - 1.0, 2.0)
+    series = 1.0 + float(np.sum(np.cumprod((number - 1.0) / number * cosine**2)))
+    if not is_odd:
+        return sine * series
+    return 2.0 / math.pi * (angle + (sine * cosine * series if freedom > 1 else 0.0))
+
+
+def _density(value: float, freedom: float) -> float:
+    log_gammas = math.lgamma(0.5 * freedom + 0.5) - math.lgamma(0.5 * freedom)
+    falls = 0.5 * (freedom + 1.0) * math.log1p(value**2 / freedom)
+    return math.exp(log_gammas - falls) / math.sqrt(freedom * math.pi)
 
 
 # --- scores --------------------------------------------------------------------------------

@@ -24,7 +24,7 @@ from abc import ABC, abstractmethod
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy.special import log_ndtr
+import scipy
 
 from isplitlbi.errors import InvalidSetting
 from isplitlbi.typing import Floats
@@ -455,7 +455,7 @@ def log_positive(x: Real) -> Real:
 
 def log_normal_cdf(x: Real) -> Real:
     """Return the logarithm of the standard normal c.d.f."""
-    return log_ndtr(x)
+    return scipy.special.log_ndtr(x)
 
 
 def _together(margin: Real, threshold: Real) -> tuple[Floats, Floats]:

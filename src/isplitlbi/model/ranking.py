@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 
 from isplitlbi.data.frames import FIRST, Tabular, numbers_or_empty
+from isplitlbi.lazy import pl
 from isplitlbi.markup import as_html
 from isplitlbi.typing import Floats
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import polars as pl
 
 from isplitlbi.data.frames import Tabular
 from isplitlbi.data.outcomes import WINNERS
 from isplitlbi.estimators import ScoreEstimator
 from isplitlbi.estimators.cards import own_scores_table
+from isplitlbi.lazy import pl
 from isplitlbi.selection import SCORINGS
 
 __all__ = [

@@ -9,7 +9,6 @@ from collections.abc import Callable, Hashable
 from typing import Any, NamedTuple
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 
 from isplitlbi import kernels
@@ -17,6 +16,7 @@ from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.data.features import Features
 from isplitlbi.data.summary import digest_of
 from isplitlbi.data.vocabulary import Vocabulary
+from isplitlbi.lazy import pl
 from isplitlbi.runtime.base import Found, Job, Numbers, Runtime, Stored
 from isplitlbi.runtime.progress import Progress, Reporter, Stopped
 from isplitlbi.typing import Floats, Integers
