@@ -43,7 +43,6 @@ from isplitlbi.typing import Floats, Mask
 if TYPE_CHECKING:
     from distributed import Client
 
-    from isplitlbi.abnormal import Effect
 
 __all__ = ["ScoreEstimator"]
 
