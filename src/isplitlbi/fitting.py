@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from datetime import UTC, datetime
 from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -30,7 +31,7 @@ from isplitlbi.jobs import (
     ScoreFold,
 )
 from isplitlbi.model.links import Link
-from isplitlbi.model.parameters import Consensus, Parameters
+from isplitlbi.model.parameters import Parameters
 from isplitlbi.model.terms import PAPER, Terms
 from isplitlbi.path import MOST_SNAPSHOTS, Ending, RegularizationPath
 from isplitlbi.runtime.base import Workforce
@@ -51,9 +52,10 @@ from isplitlbi.solvers.driver import follow
 from isplitlbi.solvers.implicit import Implicit
 from isplitlbi.solvers.scales import Given
 from isplitlbi.solvers.settings import Dynamics, PathSettings, Scheme
+from isplitlbi.solvers.state import State
 from isplitlbi.typing import Floats, Indices
 
-__all__ = ["FitSettings", "Fitted", "fit", "fit_consensus_again"]
+__all__ = ["FitSettings", "Fitted", "fit", "fit_again"]
 
 # Where the user in the middle deviates by less than this share of what all do, few differ by much,
 # and nu is what fits the others. It was settled on simulated studies: benchmarks/sizes.py. Below
@@ -166,6 +168,8 @@ class Fitted:
     spreads : mapping
         By how much users differ in each term, where that was estimated: a standard deviation of
         margins or, of the threshold, of thresholds.
+    date : str
+        The day of the fit (UTC), such as 2026-01-31; empty where it is not known.
     """
 
     votes: Comparisons | Parts
@@ -179,6 +183,7 @@ class Fitted:
     costs: Any = None
     chosen: Mapping[str, float] = field(default_factory=dict)
     spreads: Mapping[str, float] = field(default_factory=dict)
+    date: str = field(default_factory=lambda: datetime.now(UTC).date().isoformat())
 
 
 def fit(
@@ -222,20 +227,33 @@ def fit(
     return _Fit(votes, settings, runtime, kept, Reporter(progress)).run()
 
 
-def fit_consensus_again(fitted: Fitted, scheme: Scheme, local: Local) -> Consensus:
-    """Return the consensus of the votes at hand at the time of another fit, by its settings.
+def fit_again(fitted: Fitted, scheme: Scheme, local: Local) -> Fitted:
+    """Fit the votes at hand by the settings of another fit, up to the time that it chose.
 
     Nothing is chosen anew. Terms, nu, kappa and all times of the path are those of that fit: on its
-    own votes, the consensus is the same to the last bit.
+    own votes, the parameters are the same to the last bit. Only those at the chosen time are kept.
     """
     path, dynamics, time = fitted.path, fitted.dynamics, fitted.time
     if path is None or dynamics is None or time is None:
         raise InvalidSetting("this fit follows no path.")
+    chosen = int(np.searchsorted(path.times, time))
+    kept: dict[str, Floats] = {}
+
+    def observe(index: int, state: State) -> None:
+        if index == chosen:
+            kept["deviation"] = state.deviation[None].copy()
+            kept["sparse"] = state.sparse[None].copy()
+
     settings = PathSettings(fitted.link, dynamics, scheme, path.times, path.terms)
-    again = follow(local.votes, settings, local, keep=False)
+    again = follow(local.votes, settings, local, keep=False, observe=observe)
     if again.ending is not Ending.COMPLETE:
         raise PathFailed(again.ending.value)
-    return again.consensus_at(time)
+    there = slice(chosen, chosen + 1)
+    again = replace(again, times=path.times[there], consensus=again.consensus[there], **kept)
+    return replace(
+        fitted, votes=local.votes, summary=local.summary, parameters=again.at(time), path=again,
+        selection=None, costs=None,
+    )  # fmt: skip
 
 
 def _refuse_on_a_cluster(settings: FitSettings) -> None:

@@ -156,8 +156,10 @@ def test_the_effect_has_one_estimator_the_models_own(method, few_votes):
     effect = model.effect_of_leaving_out(lists=LISTS)
     same_as_ranking(effect, model)
     # The same votes once more: nothing is chosen anew, and nothing else is found.
-    again = model._consensus_of(votes)
-    np.testing.assert_array_equal(again.values, model.parameters_.common.values)
+    again = model.refit_without(fdr=1e-9)
+    np.testing.assert_array_equal(again.consensus_, model.consensus_)
+    np.testing.assert_array_equal(again.parameters_.deviation, model.parameters_.deviation)
+    np.testing.assert_array_equal(again.leaderboard().low, model.leaderboard().low)
     nobody = model.effect_of_leaving_out(fdr=1e-9)
     same_as_ranking(nobody, model)
     assert nobody.left_out == []
@@ -181,7 +183,10 @@ def test_the_consensus_without_users_is_that_of_the_others_at_the_same_time(few_
     effect = model.effect_of_leaving_out()
     left_out = np.isin(model.users_, model.unreliable_users_)
     assert 0 < left_out.sum() < 20
-    others = model._consensus_of(votes.subset(~left_out[votes.user])).scores
+    without = model.refit_without()
+    assert without.votes().n_votes == np.count_nonzero(~left_out[votes.user]) < len(votes)
+    assert without.items_.tolist() == model.items_.tolist()
+    others = without.consensus_
     place = {item: place for place, item in enumerate(model.items_)}
     scores = others[[place[item] for item in effect.items]]
     np.testing.assert_allclose(centred(effect.score_without), centred(scores), atol=1e-12)

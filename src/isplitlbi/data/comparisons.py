@@ -75,6 +75,8 @@ class Comparisons:
     duration: Floats | None = field(default=None, kw_only=True)
     # The votes that these are a part of, if they are: parameters of both then lie alike.
     whole: Comparisons | None = field(default=None, kw_only=True)
+    # The name of the file or folder that they were read from, if they were.
+    file: str | None = field(default=None, kw_only=True)
 
     # --- how votes come in -----------------------------------------------------------------
 
@@ -163,7 +165,11 @@ class Comparisons:
         """
         votes, _, notes = load(cls, path, Options(**options))
         log_changes(notes, str(path))
-        return votes
+        return votes.read_from(path)
+
+    def read_from(self, path: str | Path) -> Self:
+        """Return the same votes with the name of their file; standard input has none."""
+        return replace(self, file=None if str(path) == "-" else Path(path).resolve().name)
 
     @classmethod
     def from_series(

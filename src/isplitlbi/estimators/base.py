@@ -30,7 +30,7 @@ from isplitlbi.abnormal import (
 from isplitlbi.abnormal.job import FindAbnormal, find_abnormal_on
 from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.data.labels import NUMBERS, OutcomeLabels
-from isplitlbi.errors import InvalidSetting
+from isplitlbi.errors import InvalidSetting, InvalidVotes
 from isplitlbi.estimators.cards import effect_of_features
 from isplitlbi.estimators.inputs import (
     check_choice,
@@ -40,7 +40,6 @@ from isplitlbi.estimators.measured import MeasuredEstimator
 from isplitlbi.estimators.notebook import shown_in_notebook
 from isplitlbi.fitting import Fitted
 from isplitlbi.model import ranking as rankings
-from isplitlbi.model.parameters import Consensus
 from isplitlbi.model.ranking import Ranking, Relation
 from isplitlbi.model.terms import Side
 from isplitlbi.path import RegularizationPath
@@ -48,7 +47,7 @@ from isplitlbi.runtime.base import Workforce
 from isplitlbi.runtime.choice import runtime_for
 from isplitlbi.selection import Rule, Selection
 from isplitlbi.solvers import bootstrap_consensus
-from isplitlbi.typing import Floats
+from isplitlbi.typing import Floats, Mask
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -343,6 +342,34 @@ class ScoreEstimator(MeasuredEstimator):
         lists
             Of which lists; by default of the unreliable users or, where kinds are given, of both.
         """
+        left_out = self._left_out(kinds, fdr, lists)
+        return find_effect(
+            self.votes(), left_out, self.parameters_.common,
+            lambda votes: self._fitted_again(votes).parameters.common, self._drawn_anew(),
+        )  # fmt: skip
+
+    def refit_without(
+        self,
+        kinds: Sequence[str] | None = None,
+        fdr: float | None = None,
+        lists: Sequence[str] | None = None,
+    ) -> Self:
+        """Return the same model of the votes of the others, if users were left out.
+
+        Nothing is chosen anew: only the votes differ, so that the two leaderboards compare. Users
+        and items without votes stay known. Who is left out is said as in `effect_of_leaving_out`.
+        """
+        votes = self.votes()
+        kept = ~self._left_out(kinds, fdr, lists)[votes.user]
+        if not kept.any():
+            raise InvalidVotes("nobody would be left; leave out fewer users.")
+        again = self._fitted_again(votes.subset(kept))
+        return clone(self).adopt(again, labels=self.outcome_labels_)
+
+    def _left_out(
+        self, kinds: Sequence[str] | None, fdr: float | None, lists: Sequence[str] | None
+    ) -> Mask:
+        """Say which users are of some kinds and on some lists."""
         check_is_fitted(self, "fitted_")
         if lists is None:
             lists = (UNRELIABLE,) if kinds is None else LISTS
@@ -351,16 +378,12 @@ class ScoreEstimator(MeasuredEstimator):
         for name in lists:
             check_choice("list", name, LISTS)
         found = self.test_users(fdr)
-        left_out = np.array([
+        return np.array([
             name in lists and (kinds is None or kind in kinds)
             for name, kind in zip(found.list, found.kind, strict=True)
         ])  # fmt: skip
-        return find_effect(
-            self.votes(), left_out, self.parameters_.common, self._consensus_of,
-            self._drawn_anew(),
-        )  # fmt: skip
 
-    def _consensus_of(self, votes: Comparisons) -> Consensus:
-        """Return the consensus of other votes, by the same estimator with the same choices."""
+    def _fitted_again(self, votes: Comparisons) -> Fitted:
+        """Fit other votes by the same estimator with the same choices."""
         again: ScoreEstimator = clone(self).set_params(**self.fitted_.chosen).fit(votes)
-        return again.parameters_.common
+        return again.fitted_

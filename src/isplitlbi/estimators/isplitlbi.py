@@ -21,10 +21,9 @@ from isplitlbi.data.summary import Summary
 from isplitlbi.errors import InvalidSetting, InvalidVotes
 from isplitlbi.estimators.base import ScoreEstimator
 from isplitlbi.estimators.inputs import as_given, as_votes, check_choice, check_seed, threads_of
-from isplitlbi.fitting import FitSettings, fit, fit_consensus_again
+from isplitlbi.fitting import FitSettings, Fitted, fit, fit_again
 from isplitlbi.model.decomposition import Decomposition, decompose
 from isplitlbi.model.links import Link, link_named
-from isplitlbi.model.parameters import Consensus
 from isplitlbi.model.terms import Terms
 from isplitlbi.path import RegularizationPath
 from isplitlbi.runtime.base import Workforce
@@ -266,9 +265,9 @@ class ISplitLBI(ScoreEstimator):
         self._test_on(runtime, self.fdr, tell)
         tell(1.0)
 
-    def _consensus_of(self, votes: Comparisons) -> Consensus:
+    def _fitted_again(self, votes: Comparisons) -> Fitted:
         local = Local(votes, threads_of(self.n_jobs), self.backend)
-        return fit_consensus_again(self.fitted_, scheme_named(self.solver), local)
+        return fit_again(self.fitted_, scheme_named(self.solver), local)
 
     def _terms(self, votes: Summary, winner_first: bool) -> Terms:
         """Return the terms that these votes call for.
