@@ -2,9 +2,9 @@
 
 `content` says what was found, for the page as it is read and printed; `boards` has the rankings of
 everybody and without users on a list, and `people` how people differ, with the pictures of
-`strips`; `study` is what the page's script works on: everybody's ranking along the path. The page itself is in page.html, style.css and
-page.js. Ids come from strangers: the template escapes all it is given, the script only ever writes
-text, and the page's policy runs no script but its own.
+`strips`; `study` is what the page's script works on: everybody's ranking along the path. The page
+itself is in page.html, style.css and page.js. Ids come from strangers: the template escapes all it
+is given, the script only ever writes text, and the page's policy runs no script but its own.
 """
 
 from __future__ import annotations

@@ -138,7 +138,8 @@ def change_in_words(everybody: Board, others: Board) -> str:
         if rank and after[item]:
             moves.append(abs(after[item] - int(rank)))
             beyond += not low <= after[item] <= high
-    who = f"Without {'this user' if others.n_left_out == 1 else f'these {others.n_left_out:,} users'}"
+    n_left_out = others.n_left_out
+    who = f"Without {'this user' if n_left_out == 1 else f'these {n_left_out:,} users'}"
     n_moved = np.count_nonzero(moves)
     if not n_moved:
         return f"{who} every item keeps its rank."

@@ -226,8 +226,8 @@ def _tier_words(model: ScoreEstimator) -> str:
         return f"{NO_TIES}, and there are no tiers."
     habits = ", times the tie factors of both" if model.terms_.has_habits else ""
     return (
-        "people call these equal. Their scores differ from that of the first by at most "
-        f"{model.threshold_:.2f}{habits}."
+        "people call these equal. Their scores differ from that of the first by at most the tie "
+        f"threshold ({model.threshold_:.2f} for everybody){habits}."
     )
 
 
