@@ -237,7 +237,7 @@ def fit_again(fitted: Fitted, scheme: Scheme, local: Local) -> Fitted:
     if path is None or dynamics is None or time is None:
         raise InvalidSetting("this fit follows no path.")
     chosen = int(np.searchsorted(path.times, time))
-    kept: dict[str, Floats] = {}
+    kept: dict[str, Any] = {}
 
     def observe(index: int, state: State) -> None:
         if index == chosen:

@@ -363,8 +363,9 @@ class ScoreEstimator(MeasuredEstimator):
         kept = ~self._left_out(kinds, fdr, lists)[votes.user]
         if not kept.any():
             raise InvalidVotes("nobody would be left; leave out fewer users.")
-        again = self._fitted_again(votes.subset(kept))
-        return clone(self).adopt(again, labels=self.outcome_labels_)
+        again: Self = clone(self)
+        fitted = self._fitted_again(votes.subset(kept))
+        return again.adopt(fitted, labels=self.outcome_labels_)
 
     def _left_out(
         self, kinds: Sequence[str] | None, fdr: float | None, lists: Sequence[str] | None
