@@ -55,9 +55,7 @@ class Board:
     shift: float = 0.0
 
 
-def boards_of(
-    model: ScoreEstimator, progress: Callable[[float, str], None] = lambda _share, _what: None
-) -> list[Board]:
+def boards_of(model: ScoreEstimator, progress: Callable[[float, str], None]) -> list[Board]:
     """Return the leaderboard of everybody, then those without users on lists.
 
     A list without users has none, nor has one that would leave nobody.
