@@ -75,8 +75,7 @@ class Comparisons:
     duration: Floats | None = field(default=None, kw_only=True)
     # The votes that these are a part of, if they are: parameters of both then lie alike.
     whole: Comparisons | None = field(default=None, kw_only=True)
-    # The name of the file or folder that they were read from, if they were.
-    file: str | None = field(default=None, kw_only=True)
+    file: str | None = field(default=None, kw_only=True)  # the name of that which was read
 
     # --- how votes come in -----------------------------------------------------------------
 
