@@ -571,7 +571,6 @@
 
   const pairs = await unpackAll(study.pairs);
   const nInMatrix = pairs.items.length;
-  const MOST_NUMBERS = 16; // items of a matrix whose cells have room for numbers
   const pairAt = new Map(Array.from(pairs.first, (first, pair) => [first * nInMatrix + pairs.second[pair], pair]));
 
   /** How one item fared against another: wins, ties and losses, as they are and as expected. */
@@ -597,12 +596,12 @@
     return `\u2068${one}\u2069 against \u2068${other}\u2069: ${votes}; ${told(met.observed)}. The consensus expects ${told(met.predicted)}.`;
   }
 
-  /** A pair's colour, and its number where there is room; colours stay pale enough to read on. */
+  /** A pair's colour and its number; colours stay pale enough to read on. */
   function paint(cell, met, show, mostVotes) {
     const share = show === "votes" ? 0.5 + met.votes / mostVotes / 2 : won(met[show]);
     const strength = 0.55 * Math.abs(2 * share - 1);
     cell.style.backgroundColor = show === "votes" ? `rgba(120, 130, 145, ${strength})` : share >= 0.5 ? `rgba(33, 102, 172, ${strength})` : `rgba(200, 40, 50, ${strength})`;
-    if (nInMatrix <= MOST_NUMBERS) cell.textContent = show === "votes" ? Number(met.votes.toFixed(1)) : Math.round(100 * share);
+    cell.textContent = show === "votes" ? Number(met.votes.toFixed(1)) : Math.round(100 * share);
   }
 
   function showMatrix() {
@@ -642,11 +641,13 @@
     addEventListener("resize", fitMatrix);
   }
 
-  /** Cells are as large as there is room for, and never too small for a finger or the eye. */
+  /** Cells are as large as there is room for, never too small for a finger or the eye, and show numbers where these fit. */
   function fitMatrix() {
     const rem = parseFloat(getComputedStyle(document.documentElement).fontSize);
     const room = (find("matrix").parentElement.clientWidth - 13 * rem) / nInMatrix - 1;
-    find("matrix").style.setProperty("--cell", `${Math.max((coarse ? 1.1 : 0.8) * rem, Math.min(room, 2.3 * rem))}px`);
+    const size = Math.max((coarse ? 1.1 : 0.8) * rem, Math.min(room, 2.3 * rem));
+    find("matrix").style.setProperty("--cell", `${size}px`);
+    find("matrix").classList.toggle("numbers", size >= 1.6 * rem);
   }
 
   function showMeeting() {
