@@ -20,7 +20,7 @@ from isplitlbi.model.links import Logistic
 from isplitlbi.output.tables import predictions_table, users_table
 from isplitlbi.solvers import Explicit
 from isplitlbi.storage import load_model, save_model
-from studies import columns_of
+from studies import QUICK, columns_of
 from votes import assert_same, random_votes
 
 VOTES = simulate(n_users=8, n_items=5, votes_per_user=(20, 30), random_state=3).votes
@@ -82,6 +82,25 @@ def test_a_model_comes_back_as_it_was(tmp_path, settings):
     # It can be fitted again with the same settings, and stored again.
     assert_same_model(loaded.fit(model.votes()), model)
     save_model(loaded, tmp_path / "again")
+
+
+def test_the_day_of_the_fit_and_the_name_of_the_file_come_back(tmp_path):
+    file = tmp_path / "tea.csv"
+    pl.DataFrame(
+        {"user": ["ann", "bob"] * 9, "left": ["tea"] * 18, "right": ["milk"] * 18,
+         "winner": ["left", "right"] * 9}
+    ).write_csv(file)  # fmt: skip
+    model = ISplitLBI(**QUICK).fit(file)
+    model.fitted_ = replace(model.fitted_, date="2026-01-31")
+    save_model(model, tmp_path / "model")
+    loaded = load_model(tmp_path / "model")
+    assert (loaded.votes().file, loaded.fitted_.date) == ("tea.csv", "2026-01-31")
+    # A folder from before they were kept can be read, too.
+    described = json.loads((tmp_path / "model" / "model.json").read_text())
+    del described["date"], described["file"]
+    (tmp_path / "model" / "model.json").write_text(json.dumps(described))
+    older = load_model(tmp_path / "model")
+    assert (older.votes().file, older.fitted_.date) == (None, "")
 
 
 @pytest.mark.parametrize("threshold", [None, 0.7])

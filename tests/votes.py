@@ -100,7 +100,7 @@ def rebuilt(votes, order=None, swapped=False):
 def arrays_of(votes):
     """Return every array of the votes by name, slots and edges included."""
     named = {field.name: getattr(votes, field.name) for field in fields(votes)}
-    del named["whole"], named["frame_kind"]
+    del named["whole"], named["frame_kind"], named["file"]
     if (features := named.pop("features")) is not None:
         named |= {
             f"features.{field.name}": getattr(features, field.name) for field in fields(features)

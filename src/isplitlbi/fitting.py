@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from datetime import UTC, datetime
 from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -167,6 +168,8 @@ class Fitted:
     spreads : mapping
         By how much users differ in each term, where that was estimated: a standard deviation of
         margins or, of the threshold, of thresholds.
+    date : str
+        The day of the fit (UTC), such as 2026-01-31; empty where it is not known.
     """
 
     votes: Comparisons | Parts
@@ -180,6 +183,7 @@ class Fitted:
     costs: Any = None
     chosen: Mapping[str, float] = field(default_factory=dict)
     spreads: Mapping[str, float] = field(default_factory=dict)
+    date: str = field(default_factory=lambda: datetime.now(UTC).date().isoformat())
 
 
 def fit(

@@ -152,6 +152,7 @@ def _description(model: ScoreEstimator) -> dict[str, Any]:
         "settings": _settings(model),
         "chosen": _chosen(fitted),
         "spreads": {name: float(spread) for name, spread in fitted.spreads.items()},
+        "date": fitted.date,
         "summary": main_figures(model),
         "tested": hasattr(model, "abnormality_"),
         "labels": {WINNERS[k]: label for k, label in model.outcome_labels_.by_outcome().items()},
@@ -162,6 +163,8 @@ def _description(model: ScoreEstimator) -> dict[str, Any]:
             "files": [file.name for file in fitted.votes.files],
             "options": dict(fitted.votes.options),
         }
+    elif fitted.votes.file is not None:
+        description["file"] = fitted.votes.file
     if fitted.selection is not None:
         candidates = fitted.selection.candidates
         description["selection"] = {
@@ -313,7 +316,7 @@ def _loaded(source: Path) -> ScoreEstimator:
         solver = dict(settings["solver"])
         settings["solver"] = SOLVERS[solver.pop("name")](**solver)
     model = ESTIMATORS[described["estimator"]](**settings)
-    votes, summary = _votes_of(source, described.get("votes_in"))
+    votes, summary = _votes_of(source, described.get("votes_in"), described.get("file"))
     path = dynamics = time = selection = None
     if (source / "path.npz").exists() or "time" in chosen:
         time = chosen.pop("time")
@@ -331,7 +334,7 @@ def _loaded(source: Path) -> ScoreEstimator:
     link = link_named(settings["link"])
     fitted = Fitted(
         votes, summary, link, dynamics, time, parameters, path, selection, chosen=chosen,
-        spreads=described["spreads"],
+        spreads=described["spreads"], date=described.get("date", ""),
     )  # fmt: skip
     tests = _tests_of(source, fitted) if described["tested"] else None
     labels = _labels_of(described.get("labels"))
@@ -347,7 +350,9 @@ def _labels_of(described: dict[str, Any] | None) -> OutcomeLabels:
     return OutcomeLabels.of({OUTCOMES[word]: label for word, label in described.items()})
 
 
-def _votes_of(source: Path, votes_in: dict[str, Any] | None) -> tuple[Comparisons | Parts, Summary]:
+def _votes_of(
+    source: Path, votes_in: dict[str, Any] | None, file: str | None
+) -> tuple[Comparisons | Parts, Summary]:
     """Return the votes, or the parts they are in, and their main figures."""
     arrays = read_arrays(source / "votes.npz")
     for name in {*_IDS, "groups"} & arrays.keys():
@@ -359,7 +364,7 @@ def _votes_of(source: Path, votes_in: dict[str, Any] | None) -> tuple[Comparison
     if votes_in is None:
         if units is not None:
             arrays["features"] = Features(units.names, arrays.pop("differences"), units.scale)
-        votes = Comparisons(**arrays | {name: arrays.get(name) for name in _OPTIONAL})
+        votes = Comparisons(**arrays | {name: arrays.get(name) for name in _OPTIONAL}, file=file)
         return votes, Summary.of(votes)
     folder, names, options = (votes_in[name] for name in ("folder", "files", "options"))
     if not (isinstance(names, list) and names and set(options) <= set(OPTIONS)):

@@ -124,67 +124,141 @@ def test_every_label_and_every_heading_points_at_something(page):
             assert attributes["href"][1:] in ids
 
 
-def test_the_answer_has_the_figures_of_the_model_and_ends_with_the_verdict_of_check(model, source):
-    sentences = re.findall(r'<p class="answer">(.*)</p>', source)
-    asked, consensus, users, verdict = (
-        html.unescape(re.sub("<.*?>", "", sentence)) for sentence in sentences
-    )
-    votes = model.votes()
+def answer_of(source):
+    """Return the sentences under the heading, as text."""
+    found = re.findall(r'<p class="answer">(.*)</p>', source)
+    return [html.unescape(re.sub("<.*?>", "", sentence)) for sentence in found]
+
+
+def test_the_answer_says_what_is_first_whom_not_to_trust_and_how_well_it_predicts(model, source):
+    asked, ranking, trust, prediction = answer_of(source)
+    votes, board = model.votes(), model.leaderboard()
     assert f"{votes.n_users} users said in {votes.n_votes} votes" in asked
     assert f"{100 * np.mean(votes.outcome == 0):.1f} %" in asked
-    tiers = model.ranking().tiers
-    assert f"{len(tiers)} tiers" in consensus
-    assert str(tiers[0][0]) in consensus and str(tiers[-1][0]) in consensus
-    counts = [len(model.unreliable_users_), len(model.different_users_)]
-    pattern = r"(\d+) users? (?:is|are) unreliable \((.*?)\), (\d+) (?:is|are) different \((.*?)\)"
-    unreliable, kinds, different, others = re.search(pattern, users).groups()
-    assert [int(unreliable), int(different)] == counts
-    for listed, named in (("unreliable", kinds), ("different", others)):
-        found = model.abnormality_
-        of_list = [
-            kind for kind, name in zip(found.kind, found.list, strict=True) if name == listed
-        ]
-        expected = {f"{of_list.count(kind)} {kind}" for kind in of_list}
-        assert set(named.split(", ")) == expected
-    assert verdict == verdict_on(votes).sentence
-
-
-def test_the_consensus_stands_in_its_order_with_scores_and_intervals(model, source):
-    rows = re.findall(
-        r'<span(?: class=unseen)?>(\d+)</span></td><th scope="row" class="name"><bdi>(.*?)</bdi>.*?'
-        r'<td class="number">(.*?)</td><td class="number wide">(.*?) to (.*?)</td>',
-        source, re.S,
-    )  # fmt: skip
-    ranking, (low, high) = model.ranking(), model.consensus_intervals()
-    order = np.argsort(-model.consensus_, kind="stable")
-    assert [row[1] for row in rows] == list(ranking.items)
-    assert [int(row[0]) for row in rows] == list(ranking.tier)
-    assert [row[2] for row in rows] == [f"{score:.2f}" for score in ranking.scores]
-    assert [row[3] for row in rows] == [f"{value:.2f}" for value in low[order]]
-    assert [row[4] for row in rows] == [f"{value:.2f}" for value in high[order]]
-    assert np.all(low < model.consensus_) and np.all(model.consensus_ < high)
-
-
-def test_the_bars_of_the_consensus_lie_where_their_figures_say(model, source):
-    drawn = re.findall(
-        r'<i style="left:(.*?)%;width:(.*?)%"></i><b style="left:(.*?)%"></b>', source
+    n_others = board.rank_high[0] - 1
+    sure = {0: "the votes are clear", 1: "the votes cannot tell it from one other yet"}
+    expected = sure.get(n_others, f"the votes cannot tell it from {n_others} others yet")
+    assert f"First is {board.items[0]}; {expected}." in ranking
+    assert f"There are {board.tier[-1]} tiers, with {board.items[0]}" in ranking
+    found = model.abnormality_
+    kinds = [kind for kind, on in zip(found.kind, found.list, strict=True) if on == "unreliable"]
+    n_unreliable, n_different = len(kinds), len(model.different_users_)
+    told, named = re.match(r"(.*?) should not be trusted \((.*?)\): look at", trust).groups()
+    assert told == f"{n_unreliable} of 16 users" and n_unreliable > 1
+    assert set(named.split(", ")) == {f"{kinds.count(kind)} {kind}" for kind in kinds}
+    assert "read the ranking without them" in trust
+    assert trust.endswith(
+        f"{n_different} merely {'has' if n_different == 1 else 'have'} another taste."
     )
-    left, width, dot = np.array(drawn, dtype=float).T
-    low, high = model.consensus_intervals()
-    order = np.argsort(-model.consensus_, kind="stable")
+    curves = model.selection_.chosen
+    at = int(np.argmin(np.abs(curves.times - model.time_)))
+    own, alone = curves.mean("micro_f1")[at], curves.mean("micro_f1", "sparse")[0]
+    assert (
+        f"predict {100 * own:.0f} of 100 held-out votes; one ranking for all: {100 * alone:.0f} ("
+        in prediction
+    )
+    losses = curves.mean("log_loss")[at], curves.mean("log_loss", "sparse")[0]
+    assert "(log-loss {:.3f} against {:.3f})".format(*losses) in prediction
+    assert prediction.endswith(verdict_on(votes).sentence)
 
-    def at(score):
-        return 100 * (score[order] - low.min()) / (high.max() - low.min())
 
-    np.testing.assert_allclose(left, at(low), atol=0.01)
-    np.testing.assert_allclose(left + width, at(high), atol=0.02)
-    np.testing.assert_allclose(dot, at(model.consensus_), atol=0.01)
+def test_the_page_never_comforts_beside_users_not_to_trust(page, model):
+    assert model.unreliable_users_
+    visible = " ".join("".join(page.visible).split()).lower()
+    for comfort in ("nothing serious", "nothing was found", "stands in the way", "nobody is unrel"):
+        assert comfort not in visible
 
 
-def test_a_tier_is_numbered_at_its_first_item_only(model, page):
-    rows = [a["class"] for tag, a in page.elements if tag == "tr" and "class" in a]
-    first = np.diff(model.ranking().tier, prepend=0) > 0
-    assert [row.endswith(" opens") for row in rows] == first.tolist()
+def test_the_page_leads_with_the_ranking_then_both_lists_then_the_rest(page):
+    sections = [a["id"] for tag, a in page.elements if tag == "section"]
+    assert sections[:4] == ["ranking", "unreliable", "different", "pairs"]
+    assert set(sections[4:]) == {
+        "prediction", "data", "people", "path", "user", "users-section", "settings"
+    }  # fmt: skip
+
+
+def test_the_page_has_the_name_of_the_file_and_the_day_of_the_fit(model, tmp_path):
+    model = small_model()
+    model.fitted_ = replace(
+        model.fitted_, votes=model.votes().read_from("folder/<votes>.csv"), date="2026-01-31"
+    )
+    _, text = texts_of(model, tmp_path)
+    assert "votes of <votes>.csv · fitted on 2026-01-31 · isplitlbi" in text
+
+
+def rows_of_board(source, name="everybody"):
+    """Return the texts of the cells of a leaderboard, row by row."""
+    (body,) = re.findall(rf'(?s)<tbody data-board="{name}".*?>(.*?)</tbody>', source)
+    return [
+        [
+            html.unescape(re.sub("<.*?>", "", cell))
+            for cell in re.findall(r"(?s)<t[dh].*?</t[dh]>", row)
+        ]
+        for row in re.findall(r"(?s)<tr.*?</tr>", body)
+    ]
+
+
+def expected_rows(board, shift=0.0):
+    ranks, groups = zip(*board.by_item().values(), strict=True)
+    return [
+        [ranks[k], board.items[k], "", f"{board.score[k] + shift:.2f}",
+         f"{board.low[k] + shift:.2f} to {board.high[k] + shift:.2f}", str(board.votes[k]),
+         str(board.tier[k]), groups[k]]
+        for k in range(len(board))
+    ]  # fmt: skip
+
+
+def test_the_ranking_is_the_leaderboard_of_the_model(model, source):
+    rows = rows_of_board(source)
+    assert [row[1:9] for row in rows] == expected_rows(model.leaderboard())
+    assert [row[0] for row in rows] == [str(rank) for rank in model.leaderboard().rank]
+
+
+@pytest.mark.parametrize("name", ["without-unreliable", "without-abnormal"])
+def test_the_other_rankings_are_of_the_same_estimator_on_the_other_votes(model, source, name):
+    lists = ["unreliable"] if name == "without-unreliable" else ["unreliable", "different"]
+    effect = model.effect_of_leaving_out(lists=lists)
+    board, everybody = effect.others, model.leaderboard()
+    assert board.votes.sum() < everybody.votes.sum()
+    shift = np.mean(everybody.score) - np.mean(board.score)
+    rows = rows_of_board(source, name)
+    assert [row[1:9] for row in rows] == expected_rows(board, shift)
+    before = {item: int(rank) for item, rank in zip(everybody.items, everybody.rank, strict=True)}
+    moved = [before[item] - int(rank) for item, rank in zip(board.items, board.rank, strict=True)]
+    arrows = [f" {'▲' if by > 0 else '▼'}{abs(by)}" if by else "" for by in moved]
+    assert [row[0] for row in rows] == [
+        f"{rank}{arrow}" for rank, arrow in zip(board.rank, arrows, strict=True)
+    ]
+
+
+def test_what_leaving_users_out_changes_is_said(model, page):
+    visible = " ".join("".join(page.visible).split())
+    for lists in (["unreliable"], ["unreliable", "different"]):
+        assert model.effect_of_leaving_out(lists=lists).sentence() in visible
+
+
+def test_the_bars_of_all_rankings_lie_where_their_figures_say_on_one_scale(source):
+    for name in ("everybody", "without-unreliable", "without-abnormal"):
+        (body,) = re.findall(rf'(?s)<tbody data-board="{name}".*?>(.*?)</tbody>', source)
+        drawn = re.findall(
+            r'<i style="left:(.*?)%;width:(.*?)%"></i><b style="left:(.*?)%"></b>', body
+        )
+        left, width, dot = np.array(drawn, dtype=float).T
+        rows = rows_of_board(source, name)
+        low, high = np.array([row[5].split(" to ") for row in rows], dtype=float).T
+        score = np.array([float(row[4]) for row in rows])
+        if name == "everybody":
+            slope, first = np.polyfit(np.append(low, high), np.append(left, left + width), 1)
+        for shown, value in ((left, low), (left + width, high), (dot, score)):
+            np.testing.assert_allclose(shown, first + slope * value, atol=0.02 * slope)
+
+
+def test_a_tier_begins_with_a_line(model, source):
+    (body,) = re.findall(r'(?s)<tbody data-board="everybody".*?>(.*?)</tbody>', source)
+    first = np.diff(model.leaderboard().tier, prepend=0) > 0
+    assert [
+        row.endswith(" opens") for row in re.findall('<tr class="(.*?)"', body)
+    ] == first.tolist()
 
 
 def test_many_items_of_a_tier_are_named_in_part():
@@ -194,16 +268,37 @@ def test_many_items_of_a_tier_are_named_in_part():
     assert content._enumerated(list("abcdef")).striptags() == "a, b, c and 3 more"
 
 
+@pytest.mark.parametrize("name", ["unreliable", "different"])
+def test_each_list_has_its_users_with_kind_reason_and_quality(model, source, name):
+    (section,) = re.findall(rf'(?s)<section id="{name}".*?</section>', source)
+    listed = getattr(model, f"{name}_users_")
+    assert f"{len(listed)} of 16 users</strong>" in section and "5 % of each list" in section
+    rows = [
+        [html.unescape(re.sub("<.*?>", "", cell)) for cell in re.findall(r"<t[dh].*?</t[dh]>", row)]
+        for row in re.findall(r"(?s)<tr><th scope=\"row\".*?</tr>", section)
+    ]
+    assert [row[0] for row in rows] == listed
+    found = model.abnormality_
+    for user, kind, why, quality, _, votes in rows:
+        index = model.users_.tolist().index(user)
+        assert kind == found.kind[index]
+        assert why[1:-1] == found.explanation[index][1:] and why[0].isupper()
+        assert quality == f"{found.quality[index]:.2f}"
+        assert votes == str(model.votes().votes_per_user[index])
+
+
+def test_a_long_list_is_cut_and_says_where_the_others_are(model, monkeypatch, tmp_path):
+    monkeypatch.setattr(content, "MOST_LISTED", 1)
+    _, text = texts_of(model, tmp_path)
+    n_listed = len(model.unreliable_users_)
+    assert f"The first 1 of {n_listed}; the others are in the table of all users." in text
+
+
 def test_the_table_of_users_says_how_many_there_are_of_each_kind(model, page):
     visible = " ".join("".join(page.visible).split())
     kinds = model.abnormality_.kind
     flagged = len(model.abnormal_users_)
     unreliable, different = len(model.unreliable_users_), len(model.different_users_)
-    are = ["is" if count == 1 else "are" for count in (unreliable, different)]
-    assert (
-        f"{unreliable} of 16 users {are[0]} unreliable, {different} {are[1]} different; "
-        "5 % of each list may be named by chance." in visible
-    )
     assert f"unreliable ({unreliable}) different ({different}) " in visible
     assert f"all abnormal users ({flagged}) " in visible and "everybody (16) " in visible
     for kind in set(kinds) - {""}:
@@ -233,37 +328,6 @@ def test_the_findings_of_check_are_in_the_page(model, page):
     visible = "".join(page.visible)
     for finding in check(model.votes()).findings:
         assert finding.sentence in visible
-
-
-def test_the_effect_of_leaving_users_out_is_in_the_page(model, page):
-    effect = model.effect_of_leaving_out()
-    assert effect.left_out == sorted(model.unreliable_users_) != []
-    assert_shows(page, effect)
-
-
-def test_items_that_move_without_users_are_marked(model, tmp_path, monkeypatch):
-    found = model.effect_of_leaving_out()
-    others = replace(found.others, items=found.items, rank=np.array([3, 1, 2, 4, 6, 5]))
-    moved = replace(found, others=others)
-    monkeypatch.setattr(model, "effect_of_leaving_out", lambda: moved, raising=False)
-    page, text = texts_of(model, tmp_path)
-    assert "5 of 6 items change their rank, by at most 2" in text
-    assert_shows(page, moved)
-
-
-def assert_shows(page, effect):
-    """Assert that a page has the sentence of an effect, and a row for every item."""
-    visible = " ".join("".join(page.visible).split())
-    assert effect.sentence() in visible
-    for k, item in enumerate(effect.items):
-        up = effect.rank_with[k] - effect.rank_without[k]
-        moved = "–" if up == 0 else f"{'▲' if up > 0 else '▼'} {abs(up)}"
-        shown = (
-            f"{item}{effect.rank_with[k]}{effect.rank_low[k]} to {effect.rank_high[k]}"
-            f"{effect.rank_without[k]} {moved} "
-            f"{effect.score_with[k]:.2f}{effect.score_without[k]:.2f}"
-        )
-        assert shown in visible
 
 
 def test_settings_seed_versions_and_the_paper_are_in_the_page(model, page):
@@ -363,6 +427,31 @@ def test_the_curves_of_both_estimates_are_in_the_page(model, told):
             np.testing.assert_allclose(shown["mean"], curves.mean(scoring, estimate), rtol=1e-4)
             np.testing.assert_allclose(shown["spread"], curves.spread(scoring, estimate), rtol=1e-4)
     assert np.any(curves.mean("log_loss") != curves.mean("log_loss", "sparse"))
+
+
+def test_the_script_gets_every_pair_in_the_order_of_the_leaderboard(model, told, monkeypatch):
+    items = [told["items"][place] for place in told["pairs"]["items"]]
+    assert items == model.leaderboard().items.tolist()
+    pairs = {name: unpacked(value) for name, value in told["pairs"].items() if name != "items"}
+    found = model.head_to_head()
+    assert [items[place] for place in pairs["first"]] == found.item.tolist()
+    assert [items[place] for place in pairs["second"]] == found.other.tolist()
+    np.testing.assert_array_equal(pairs["votes"], found.votes)
+    np.testing.assert_allclose(pairs["observed"].reshape(-1, 3), found.observed, rtol=1e-6)
+    np.testing.assert_allclose(pairs["predicted"].reshape(-1, 3), found.predicted, rtol=1e-6)
+    monkeypatch.setattr(study, "MOST_IN_MATRIX", 2)
+    few = study.study_of(model)["pairs"]
+    assert len(few["items"]) == 2 and len(unpacked(few["votes"])) <= 1
+
+
+def test_a_pair_of_an_item_without_a_rank_is_told_from_the_higher_of_the_two(model, monkeypatch):
+    board = model.leaderboard()
+    monkeypatch.setattr(model, "_board", replace(board, items=board.items[::-1]))
+    pairs = study.study_of(model)["pairs"]
+    found = model.head_to_head()
+    assert np.all(unpacked(pairs["first"]) < unpacked(pairs["second"]))
+    observed = unpacked(pairs["observed"]).reshape(-1, 3)
+    np.testing.assert_allclose(observed, found.observed[:, ::-1], rtol=1e-6)
 
 
 def test_the_share_of_ties_is_what_the_link_says_of_equal_items(model, told):
@@ -470,7 +559,7 @@ def test_a_model_without_a_path_has_a_page_without_one(method, tmp_path):
     votes = simulate(n_users=6, n_items=4, votes_per_user=(10, 12), random_state=2).votes
     page, text = texts_of(method.fit(votes), tmp_path)
     ids = {attributes.get("id") for _, attributes in page.elements}
-    assert {"consensus", "user", "abnormal"} <= ids
+    assert {"ranking", "user", "users-section"} <= ids
     assert not {"path", "time", "leavers", "path-chart"} & ids
     assert "follows no path" in text and type(method).__name__ in text
     told = json.loads(page.texts["study"])
@@ -485,9 +574,10 @@ def test_nobody_abnormal_is_said_so(tmp_path):
     ).votes
     model = ISplitLBI(n_folds=2).fit(votes)
     assert model.abnormal_users_ == []
-    _, text = texts_of(model, tmp_path)
-    assert "Nobody is unreliable or different beyond chance" in text
-    assert "Nobody was left out" in text
+    page, text = texts_of(model, tmp_path)
+    assert "Nobody is unreliable or different beyond chance." in text
+    ids = {attributes.get("id") for _, attributes in page.elements}
+    assert not {"unreliable", "different", "everybody", "without-abnormal"} & ids
 
 
 def test_where_everybody_is_unreliable_nobody_is_left_to_compare_with(tmp_path):
@@ -505,10 +595,11 @@ def test_where_everybody_is_unreliable_nobody_is_left_to_compare_with(tmp_path):
     found = replace(model.abnormality_, list=["unreliable"] * 4, **everybody)
     model.adopt(model.fitted_, found)
     assert len(model.unreliable_users_) == 4
-    _, text = texts_of(model, tmp_path)
-    assert "4 users are unreliable (4 careless), 0 are different. " in text
-    assert "Nobody is left to make a consensus without them." in text
-    assert "Consensus only" not in text
+    page, text = texts_of(model, tmp_path)
+    assert "4 of 4 users should not be trusted (4 careless)" in text
+    assert "nobody is left to make a ranking without them." in text
+    assert "everybody" not in {attributes.get("id") for _, attributes in page.elements}
+    assert "One ranking for all" not in text
 
 
 def test_one_abnormal_user_and_one_without_votes_are_counted_right(tmp_path):
@@ -518,7 +609,9 @@ def test_one_abnormal_user_and_one_without_votes_are_counted_right(tmp_path):
     assert len(model.abnormal_users_) == len(model.different_users_) == 1
     page, text = texts_of(model, tmp_path)
     assert f"6 users said in {len(some)} votes" in text
-    assert "0 of 8 users are unreliable, 1 is different" in text
+    assert "Nobody is unreliable beyond chance; 1 merely has another taste." in text
+    shown = {attributes.get("id") for _, attributes in page.elements}
+    assert {"everybody", "without-abnormal"} <= shown and "without-unreliable" not in shown
     users = json.loads(page.texts["study"])["users"]
     place = users["user"].index("user-01")
     assert (users["votes"][place], users["q_value"][place], users["quality"][place]) == (
@@ -534,7 +627,7 @@ def test_items_that_all_tie_are_one_tier(tmp_path):
         Comparisons.from_arrays(users, names[left], names[right], np.zeros(60, dtype=int))
     )
     _, text = texts_of(model, tmp_path)
-    assert "cannot tell the items apart" in text
+    assert "All items are in one tier: people call them equal." in text
 
 
 def test_numbers_as_ids_stay_numbers(tmp_path):

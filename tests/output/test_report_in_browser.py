@@ -10,7 +10,7 @@ from copy import copy
 import numpy as np
 import pytest
 
-from isplitlbi import PerUser
+from isplitlbi import Comparisons, MarginMLE, PerUser
 from isplitlbi.output.report import study, write_report
 from isplitlbi.output.tables import users_table
 from studies import HOSTILE, crowd_model, hostile_model, small_model
@@ -104,7 +104,8 @@ def page(used):
         used.locator("#time-chosen").click()
     for field in ("#search", "#filter"):
         used.locator(field).fill("")
-    used.locator("#show-kind").select_option("abnormal")
+    used.locator("#show-kind").select_option("everybody")
+    used.locator("#everybody").check()
     used.locator("#scoring").select_option("log_loss")
     used.locator("#pick").select_option(index=0)
     # No heading sorts list by list: the page begins so, and is loaded again where one was used.
@@ -151,6 +152,145 @@ def serious_violations(page):
 
 def focused(page):
     return page.evaluate("document.activeElement.id")
+
+
+def items_shown(page):
+    """Return the items of the ranking that is shown."""
+    return page.locator("#board tbody:visible th").all_inner_texts()
+
+
+def shown_in_board(page, name):
+    return page.locator(f"#board tbody:visible td.{name}").all_inner_texts()
+
+
+# --- the ranking ----------------------------------------------------------------------------
+
+SWITCH = {"without-unreliable": ["unreliable"], "without-abnormal": ["unreliable", "different"]}
+
+
+@pytest.mark.parametrize("name", SWITCH)
+def test_the_switch_changes_ranks_scores_and_intervals_in_place(page, model, name):
+    everybody = model.leaderboard()
+    assert items_shown(page) == everybody.items.tolist()
+    before = shown_in_board(page, "interval")
+    page.locator(f"#{name}").check()
+    board = model.effect_of_leaving_out(lists=SWITCH[name]).others
+    assert items_shown(page) == board.items.tolist()
+    ranks, groups = zip(*board.by_item().values(), strict=True)
+    assert shown_in_board(page, "ranks") == list(ranks)
+    assert shown_in_board(page, "group") == list(groups)
+    shift = np.mean(everybody.score) - np.mean(board.score)
+    intervals = [f"{low + shift:.2f} to {high + shift:.2f}"
+                 for low, high in zip(board.low, board.high, strict=True)]  # fmt: skip
+    assert shown_in_board(page, "interval") == intervals != before
+    assert page.locator(".change:visible").count() == 1
+    assert page.evaluate("location.hash") == f"#{name}"
+    page.locator("#everybody").check()
+    assert shown_in_board(page, "interval") == before
+    assert page.locator(".change:visible").count() == 0
+
+
+def test_the_keyboard_and_the_address_move_the_switch(page, browser, report):
+    first = shown_in_board(page, "interval")
+    page.locator("#everybody").focus()
+    page.keyboard.press("ArrowDown")
+    assert focused(page) == "without-unreliable"
+    second = shown_in_board(page, "interval")
+    assert second != first
+    page.locator("#everybody").check()
+    page.locator(".answer a", has_text="read the ranking without them").click()
+    page.wait_for_function("document.getElementById('without-unreliable').checked")
+    assert shown_in_board(page, "interval") == second
+    context = browser.new_context()
+    opened_there = context.new_page()
+    opened_there.goto(report.as_uri() + "#without-abnormal")
+    opened_there.locator("html[data-ready=yes]").wait_for()
+    assert opened_there.locator("#without-abnormal").is_checked()
+    assert shown_in_board(opened_there, "interval") not in (first, second)
+    context.close()
+
+
+def test_a_user_of_a_list_can_be_picked(page, model):
+    user = model.different_users_[0]
+    page.locator("#different button", has_text=user).click()
+    assert page.locator("#who-name").inner_text() == user
+
+
+# --- tables that do not fit ------------------------------------------------------------------
+
+
+def test_a_table_that_does_not_fit_says_how_many_rows_are_in_view(browser, crowded_board):
+    with opened(browser, crowded_board) as page:
+        region = page.locator("#ranking .scroll")
+        note = page.locator("#ranking .in-view")
+        heights = region.locator("tbody:visible tr").evaluate_all(
+            "rows => rows.map(row => row.getBoundingClientRect().height)"
+        )
+        room = region.evaluate("e => e.clientHeight - e.querySelector('thead').offsetHeight")
+        n_whole = int(np.searchsorted(np.cumsum(heights), room, side="right"))
+        shown = int(note.inner_text().split()[1 if "↕" in note.inner_text() else 0])
+        assert 0 < n_whole <= shown <= n_whole + 1 < 60
+        assert note.inner_text().endswith(f"{shown} of 60 items, scroll")
+        region.evaluate("e => { e.style.maxHeight = '20rem'; }")
+        page.wait_for_function(
+            f"!document.querySelector('#ranking .in-view').textContent.startsWith('{shown} ')"
+        )
+        fewer = int(note.inner_text().split(" of ")[0])
+        assert 0 < fewer < shown
+        region.evaluate("e => { e.style.maxHeight = 'none'; }")
+        note.wait_for(state="hidden")
+        # A matrix of sixty fits with its headings in sight.
+        matrix = page.locator("#pairs .scroll")
+        matrix.evaluate("e => e.scrollTo(10000, 10000)")
+        box, head, side = (
+            each.bounding_box()
+            for each in (
+                matrix, page.locator("#matrix thead th").last,
+                page.locator("#matrix tbody th").last,
+            )
+        )  # fmt: skip
+        assert head["y"] == pytest.approx(box["y"], abs=2)
+        assert side["x"] == pytest.approx(box["x"], abs=2)
+
+
+@pytest.fixture(scope="module")
+def crowded_board(folder):
+    rng = np.random.default_rng(0)
+    left = rng.integers(60, size=3000)
+    right = (left + rng.integers(1, 60, size=3000)) % 60
+    outcome = np.where(rng.random(3000) < 0.2, 0, np.sign(right - left))
+    votes = Comparisons.from_arrays(rng.integers(6, size=3000), left, right, outcome)
+    write_report(MarginMLE().fit(votes), folder / "sixty.html")
+    return folder / "sixty.html"
+
+
+# --- head to head ----------------------------------------------------------------------------
+
+
+def test_the_matrix_has_every_pair_in_the_order_of_the_ranking(page, model):
+    items = model.leaderboard().items.tolist()
+    assert page.locator("#matrix thead th").all_inner_texts() == items
+    assert page.locator("#matrix tbody th bdi").all_inner_texts() == items
+    found = model.head_to_head()
+    for k in range(len(found)):
+        row, column = items.index(found.item[k]), items.index(found.other[k])
+        cell = page.locator("#matrix tbody tr").nth(row).locator("td").nth(column)
+        told = cell.get_attribute("title").replace("\u2068", "").replace("\u2069", "")
+        votes = "1 vote" if found.votes[k] == 1 else f"{found.votes[k]} votes"
+        assert told.startswith(f"{found.item[k]} against {found.other[k]}: {votes}; ")
+        shares = np.array([int(each) for each in re.findall(r"\d+(?= %)", told)])
+        expected = 100 * np.append(found.observed[k], found.predicted[k])
+        np.testing.assert_allclose(shares, expected, atol=0.51)
+        wins, ties, _ = expected[:3]
+        assert int(cell.inner_text()) == pytest.approx(wins + ties / 2, abs=0.51)
+    cell.click()
+    shown = page.locator("#pairs-told").inner_text()
+    assert shown.replace("\u2068", "").replace("\u2069", "") == told
+    page.locator("#pairs-show").select_option("votes")
+    assert cell.inner_text() == str(found.votes[-1])
+    page.locator("#pairs-show").select_option("observed")
+    page.locator("#pairs-row").select_option(str(column))
+    assert page.locator("#pairs-told").inner_text() == "Choose two items."
 
 
 # --- the slider -----------------------------------------------------------------------------
@@ -353,6 +493,24 @@ def test_the_chart_has_a_line_for_every_user_and_a_ring_for_who_leaves(page, mod
     )
 
 
+def test_times_are_labelled_in_round_numbers_when_zoomed_too(page, model):
+    ticks = "chart => [chart.layout.xaxis.tickvals, chart.layout.xaxis.ticktext]"
+    for id_ in ("path-chart", "curves-chart"):
+        values, texts = page.locator(f"#{id_}").evaluate(ticks)
+        assert len(values) > 1 and [float(text) for text in texts] == values
+        assert {float(f"{value:e}".split("e")[0]) for value in values} <= {1.0, 2.0, 5.0}
+    low, high = model.path_.times[[0, -1]]
+    page.locator("#path-chart").evaluate(
+        "(chart, range) => Plotly.relayout(chart, { 'xaxis.range': range })",
+        [np.log10(low), np.log10(low) + 0.5],
+    )
+    zoomed, _ = page.locator("#path-chart").evaluate(ticks)
+    assert zoomed and min(zoomed) >= low and max(zoomed) <= low * 10**0.5 < high
+    page.locator("#path-chart").evaluate(
+        "chart => Plotly.relayout(chart, { 'xaxis.autorange': true })"
+    )
+
+
 def test_no_button_of_a_chart_sends_it_anywhere(page):
     titles = page.locator(".modebar-btn").evaluate_all(
         "buttons => buttons.map(each => each.getAttribute('aria-label') ?? each.dataset.title)"
@@ -365,7 +523,9 @@ def test_no_button_of_a_chart_sends_it_anywhere(page):
 # --- the table ------------------------------------------------------------------------------
 
 
-def test_the_table_opens_with_the_abnormal_users_list_by_list(page, model):
+def test_the_table_opens_with_everybody_and_has_the_abnormal_users_list_by_list(page, model):
+    assert users_shown(page) == users_table(model)["user"].to_list()
+    page.locator("#show-kind").select_option("abnormal")
     assert users_shown(page) == model.unreliable_users_ + model.different_users_
     assert len(model.unreliable_users_) > 1 and model.different_users_
     lists = column(page, "List")
@@ -441,6 +601,7 @@ def downloaded(page, folder):
 def test_the_download_has_the_rows_that_are_shown_with_the_columns_of_the_command(
     page, model, tmp_path
 ):
+    page.locator("#show-kind").select_option("abnormal")
     rows = downloaded(page, tmp_path)
     table = users_table(model)
     assert list(rows[0]) == table.columns
@@ -647,6 +808,21 @@ def test_a_phone_does_not_scroll_sideways(browser, request, which):
         assert width <= screen == PHONE[0]
 
 
+def test_a_phone_keeps_intervals_groups_and_reasons_in_sight(browser, report, model):
+    board, found = model.leaderboard(), model.abnormality_
+    with opened(browser, report, PHONE, has_touch=True, is_mobile=True) as page:
+        first = page.locator("#board tbody:visible tr").first
+        for name in ("interval", "ranks", "group", "score"):
+            cell = first.locator(f"td.{name}")
+            box = cell.bounding_box()
+            assert cell.is_visible() and box["x"] >= 0 and box["x"] + box["width"] <= PHONE[0]
+        assert f"{board.low[0]:.2f} to {board.high[0]:.2f}" in first.inner_text()
+        for table in ("#unreliable", "#users-section"):
+            why = page.locator(f"{table} tbody tr").first.locator("td.why")
+            index = model.users_.tolist().index(model.unreliable_users_[0])
+            assert why.is_visible() and found.explanation[index][1:] in why.inner_text()
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
 def test_axe_finds_nothing_serious(browser, report, size, scheme):
@@ -693,8 +869,11 @@ def test_without_scripts_the_tables_are_there_and_the_page_says_what_is_missing(
     page = context.new_page()
     page.goto(report.as_uri())
     assert "need them" in page.locator("main noscript").inner_text()
-    items = page.locator("#consensus tbody bdi").all_inner_texts()
-    assert items == model.ranking().items.tolist()
+    assert items_shown(page) == model.leaderboard().items.tolist()
+    assert not page.locator("#without-abnormal").is_visible()
+    for name in ("unreliable", "different"):
+        listed = page.locator(f"#{name} tbody th").all_inner_texts()
+        assert listed == getattr(model, f"{name}_users_")
     assert not page.locator("#time").is_visible()
     context.close()
 
@@ -707,7 +886,7 @@ def test_a_browser_that_cannot_unpack_says_so_and_keeps_the_tables(browser, repo
     page.locator("html[data-ready=no]").wait_for()
     assert "too old" in page.locator("#broken").inner_text()
     assert not page.locator("#time").is_visible()
-    assert page.locator("#consensus tbody tr").count() == len(model.items_)
+    assert items_shown(page) == model.leaderboard().items.tolist()
     context.close()
 
 

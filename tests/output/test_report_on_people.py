@@ -73,13 +73,14 @@ def test_the_script_gets_the_words_of_every_card(featured):
 
 
 def test_items_show_their_tie_habits(featured, sources):
+    (body,) = re.findall(r'(?s)<tbody data-board="everybody".*?</tbody>', sources["featured"])
     rows = re.findall(
         r'(?s)<th scope="row" class="name"><bdi>([^<]*)</bdi></th>\n<td class="track".*?'
-        r'<td class="number">(x[^<]*)</td></tr>', sources["featured"],
+        r'<td class="number" data-label="ties">(x[^<]*)</td></tr>', body,
     )  # fmt: skip
-    ranking = featured.ranking()
+    board = featured.leaderboard()
     assert rows == [
-        (item, factor(habit)) for item, habit in zip(ranking.items, ranking.habits, strict=True)
+        (item, factor(habit)) for item, habit in zip(board.items, board.tie_factor, strict=True)
     ]
 
 
@@ -106,10 +107,9 @@ def test_without_ties_no_section_speaks_of_them(forced, sources):
     text = text_of(sources["forced"])
     first, *_, last = forced.ranking().items
     assert "every vote names a winner" in text
-    assert f"Their consensus puts {first} first and {last} last." in text
+    assert f"First is {first} ;" in text and f"Last is {last} ." in text
     assert "Nobody ever declared a tie: there is no tie threshold, and there are no tiers." in text
-    assert "Items of a tier" not in text and "in tiers" not in text
-    assert "Rank Item" in text and "Tier Item" not in text
+    assert "people call" not in text and "in tiers" not in text and "Tier" not in text
     told = study.study_of(forced)
     assert told["path"]["ties"] == "none" and told["path"]["habits"] is None
     assert told["consensus_tie_share"] is None and "tie_share" not in told["users"]
@@ -117,11 +117,11 @@ def test_without_ties_no_section_speaks_of_them(forced, sources):
 
 
 def test_the_papers_model_has_none_of_it(papers, sources):
-    ids = set(re.findall(r'<section id="(\w+)"', sources["papers"]))
-    assert {"consensus", "path"} <= ids and not {"people", "features"} & ids
+    ids = set(re.findall(r'<section id="([\w-]+)"', sources["papers"]))
+    assert {"ranking", "path"} <= ids and not {"people", "features"} & ids
     assert cards_of(papers) == ()
     assert people_of(papers, ()) is None and features_of(papers) is None
-    assert "tie factor" not in text_of(sources["papers"])
+    assert "how readily an item ties" not in text_of(sources["papers"])
 
 
 def test_settings_say_how_large_terms_are(featured, sources):

@@ -79,6 +79,7 @@ class Comparisons:
     whole: Comparisons | None = field(default=None, kw_only=True)
     # Of which kind the frame was that they came in: results are frames of that kind, too.
     frame_kind: str = field(default=DEFAULT_KIND, kw_only=True)
+    file: str | None = field(default=None, kw_only=True)  # the name of that which was read
 
     # --- how votes come in -----------------------------------------------------------------
 
@@ -167,7 +168,11 @@ class Comparisons:
         """
         votes, _, notes = load(cls, path, Options(**options))
         log_changes(notes, str(path))
-        return votes
+        return votes.read_from(path)
+
+    def read_from(self, path: str | Path) -> Self:
+        """Return the same votes with the name of their file; standard input has none."""
+        return replace(self, file=None if str(path) == "-" else Path(path).resolve().name)
 
     @classmethod
     def from_series(

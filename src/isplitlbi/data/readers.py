@@ -107,7 +107,11 @@ def read_votes(
     )  # fmt: skip
     if not isinstance(source, str | Path):
         return Reading(*load_frame(Comparisons, source, "votes", options))
-    return Reading(*load(Comparisons, source, options))
+    return _of_file(Reading(*load(Comparisons, source, options)), source)
+
+
+def _of_file(reading: Reading, source: str | Path) -> Reading:
+    return reading._replace(votes=reading.votes.read_from(source))
 
 
 class Parts(Folder):
@@ -120,7 +124,7 @@ class Parts(Folder):
 
     def read(self) -> Reading:
         """Read all parts, one after another, into one set of votes."""
-        return Reading(*self.load(Comparisons))
+        return _of_file(Reading(*self.load(Comparisons)), self.folder)
 
 
 def read_part(file: Path, options: Mapping[str, Any]) -> Reading | Described:

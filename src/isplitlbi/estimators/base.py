@@ -356,6 +356,15 @@ class ScoreEstimator(MeasuredEstimator):
         lists
             Of which lists; by default of the unreliable users or, where kinds are given, of both.
         """
+        left_out = self._left_out(kinds, fdr, lists)
+        others = self._leaderboard_without(left_out)
+        effect = Effect(self.users_[left_out].tolist(), self.leaderboard(), others)
+        return effect.framed_as(self._frame_kind)
+
+    def _left_out(
+        self, kinds: Sequence[str] | None, fdr: float | None, lists: Sequence[str] | None
+    ) -> Mask:
+        """Say which users are of some kinds and on some lists."""
         from isplitlbi.abnormal import KINDS
 
         check_is_fitted(self, "fitted_")
@@ -366,13 +375,10 @@ class ScoreEstimator(MeasuredEstimator):
         for name in lists:
             check_choice("list", name, LISTS)
         found = self.test_users(fdr)
-        left_out = np.array([
+        return np.array([
             name in lists and (kinds is None or kind in kinds)
             for name, kind in zip(found.list, found.kind, strict=True)
         ])  # fmt: skip
-        others = self._leaderboard_without(left_out)
-        effect = Effect(self.users_[left_out].tolist(), self.leaderboard(), others)
-        return effect.framed_as(self._frame_kind)
 
     def leaderboard_without(self, users: Any) -> Leaderboard:
         """Return the leaderboard of the votes of all but some users, fitted again without them.

@@ -1,10 +1,10 @@
 """The report: one HTML file that a person can open, send and present, without a network.
 
-`content` says what was found, for the page as it is read and printed, and `people` how people
-differ, with the pictures of `strips`; `study` is what the page's
-script works on: everybody's ranking along the path. The page itself is in page.html, style.css and
-page.js. Ids come from strangers: the template escapes all it is given, the script only ever writes
-text, and the page's policy runs no script but its own.
+`content` says what was found, for the page as it is read and printed; `boards` has the rankings of
+everybody and without users on a list, and `people` how people differ, with the pictures of
+`strips`; `study` is what the page's script works on: everybody's ranking along the path. The page
+itself is in page.html, style.css and page.js. Ids come from strangers: the template escapes all it
+is given, the script only ever writes text, and the page's policy runs no script but its own.
 """
 
 from __future__ import annotations
@@ -80,8 +80,10 @@ def render(
     environment.filters["id"] = shown_id
     folder = resources.files("isplitlbi.output.report")
     script, charts = folder.joinpath("page.js").read_text(encoding="utf-8"), get_plotlyjs()
+    progress = progress or (lambda _share, _what: None)
+    progress(0.0, "describing users")
     cards = cards_of(model)
-    told = content.tell(model, cards, progress or (lambda _share, _what: None))
+    told = content.tell(model, cards, progress)
     page = folder.joinpath("page.html").read_text(encoding="utf-8")
     return environment.from_string(_in_nouns_of(page, model.nouns)).render(
         **told,

@@ -11,25 +11,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import isplitlbi
-from isplitlbi.abnormal import KINDS, LISTS, UNRELIABLE
+from isplitlbi.abnormal import DIFFERENT, KINDS, UNRELIABLE
 from isplitlbi.data.vocabulary import counted
 from isplitlbi.diagnostics import individual
 from isplitlbi.diagnostics.check import check
 from isplitlbi.diagnostics.findings import Diagnosis
 from isplitlbi.estimators import ScoreEstimator
-from isplitlbi.nouns import Nouns, capitalized
-from isplitlbi.output.report.ids import shown_id
+from isplitlbi.estimators.leaderboard import Leaderboard
+from isplitlbi.nouns import Nouns
+from isplitlbi.output.report.boards import Board, boards_of, rows_of
+from isplitlbi.output.report.ids import plain_id, shown_id
 from isplitlbi.output.report.people import Cards, features_of, people_of
-from isplitlbi.output.tables import as_polars
-from isplitlbi.output.words import (
-    NO_TIES,
-    chance_in_words,
-    factor,
-    lists_in_words,
-    meaning_of_lists,
-)
+from isplitlbi.output.tables import users_table
+from isplitlbi.output.words import NO_TIES, chance_in_words, effect_in_words, meaning_of_lists
 from isplitlbi.selection import SCORINGS
-from isplitlbi.typing import Indices
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -37,34 +32,43 @@ if TYPE_CHECKING:
 __all__ = ["tell"]
 
 NAMED = 3  # items in a sentence
+MOST_LISTED = 200  # users of a list; the table of all users has the others
+
+LIST_TITLES = {UNRELIABLE: "Whom not to trust", DIFFERENT: "Who merely has another taste"}
+ADVICE = {
+    UNRELIABLE: "Look at their votes, and leave them out where the reason holds.",
+    DIFFERENT: "Another taste is no fault: keep them, unless only the taste of the others counts.",
+}
 
 LIBRARIES = ("numpy", "scipy", "numba", "polars", "scikit-learn")
 PAPER = (
     "Q. Xu, X. Sun, Z. Yang, X. Cao, Q. Huang and Y. Yao. iSplit LBI: Individualized Partial "
     "Ranking with Ties via Split LBI. Advances in Neural Information Processing Systems 32, 2019."
 )
-SCORE_NAMES = {"log_loss": "log-loss", "micro_f1": "micro-F1", "macro_f1": "macro-F1"}
+SCORE_NAMES = {
+    "log_loss": "log-loss",
+    "micro_f1": "accuracy (micro-F1)",
+    "macro_f1": "macro-F1",
+}
 
 
 def tell(
     model: ScoreEstimator, cards: Cards, progress: Callable[[float, str], None]
 ) -> dict[str, Any]:
     """Return all that the template shows, by the names it uses."""
-    progress(0.0, "testing users")
-    found = model.test_users(progress=lambda share: progress(0.3 * share, "testing users"))
+    progress(0.1, "testing users")
+    found = model.test_users(progress=lambda share: progress(0.1 + 0.2 * share, "testing users"))
     progress(0.3, "looking through the votes")
     health = check(model.votes())
-    progress(0.4, "drawing other users")
-    ladder = _ladder(model)
-    progress(0.8, "leaving users out")
-    effect = _effect(model)
+    boards = boards_of(model, lambda share, what: progress(0.4 + 0.5 * share, what))
     progress(0.9, "writing")
-    nouns = model.nouns
+    nouns, scores = model.nouns, _scores(model)
     verdict = _verdict(health, nouns)
     kinds = Counter(found.kind)
     return {
         "estimator": type(model).__name__,
-        "answer": _answer(model, verdict),
+        "about": _about(model),
+        "answer": _answer(model, boards, scores, verdict),
         "health": {
             "votes_per_user": [
                 f"{health.summary[f'votes_per_user_{what}']:g}" for what in ("min", "median", "max")
@@ -76,27 +80,31 @@ def tell(
                 if each.code != individual.CODE  # it is the last sentence of the answer
             ],
         },
-        "ladder": ladder,
-        "tie_words": _tie_words(model),
+        "boards": [
+            {
+                "name": each.name,
+                "label": each.label,
+                "n_users": each.n_users,
+                "rows": rows,
+                "change": each.change,
+            }
+            for each, rows in zip(boards, rows_of(boards), strict=True)
+        ],
+        "tier_words": _tier_words(model),
         "has_ties": model.terms_.has_ties,
         "has_habits": model.terms_.has_habits,
+        "lists": _lists(model),
+        "list_titles": LIST_TITLES,
+        "chance": chance_in_words(found.fdr),
         "people": people_of(model, cards),
         "features": features_of(model),
         "n_users": len(model.users_),
         "n_flagged": len(model.abnormal_users_),
-        "lists": [
-            (name, int(found.on(name).sum()), words)
-            for name, words in meaning_of_lists(nouns).items()
-        ],
-        "users_in_words": lists_in_words(
-            len(model.unreliable_users_), len(model.different_users_), len(model.users_), nouns
-        ),
-        "chance": chance_in_words(found.fdr),
         "n_times": 0 if model.path_ is None else len(model.path_.times),
         "kinds": [(kind, kinds[kind]) for kind in KINDS if kinds[kind]],
-        "effect": effect,
+        "scores": scores,
+        "accuracy": _accuracy_in_words(model, scores),
         "verdict": verdict,
-        "scores": _scores(model),
         "n_folds": None if model.selection_ is None else len(model.selection_.chosen.fold_weight),
         "settings": _settings(model),
         "citation": [
@@ -112,8 +120,21 @@ def _verdict(health: Diagnosis, nouns: Nouns) -> str:
     return next(said, "")
 
 
-def _answer(model: ScoreEstimator, verdict: str) -> list[Markup]:
-    """Say what was asked and what came out, sentence by sentence."""
+def _about(model: ScoreEstimator) -> list[str]:
+    """Say from which file the votes are, and when they were fitted."""
+    file, date = model.votes().file, model.fitted_.date
+    told = [f"votes of {plain_id(file)}"] if file else []
+    told += [f"fitted on {date}"] if date else []
+    return [*told, f"isplitlbi {isplitlbi.__version__}"]
+
+
+# --- the answer ----------------------------------------------------------------------------
+
+
+def _answer(
+    model: ScoreEstimator, boards: list[Board], scores: list[dict[str, Any]], verdict: str
+) -> list[Markup]:
+    """Say what was asked, what came out, whom not to trust, how well it predicts."""
     from markupsafe import Markup
 
     votes = model.votes()
@@ -122,26 +143,81 @@ def _answer(model: ScoreEstimator, verdict: str) -> list[Markup]:
         f"{model.nouns.n_users(n_voters)} said in {counted(votes.n_votes, 'vote')} which of two "
         f"{model.nouns.items} is better, among {votes.n_items:,}; {_ties_in_words(model)}."
     )
-    said = [asked, _consensus_in_words(model), _users_in_words(model) + "."]
-    return [*said, Markup.escape(verdict)] if verdict else said
+    nouns = model.nouns
+    answer = [asked, _ranking_in_words(boards[0].board, nouns), _trust_in_words(model, boards)]
+    predicts = [_accuracy_in_words(model, scores), verdict]
+    if any(predicts):
+        answer.append(Markup.escape(" ".join(filter(None, predicts))))
+    return answer
 
 
-def _users_in_words(model: ScoreEstimator) -> Markup:
-    """Say how many users are on each list, and of which kinds."""
+def _ranking_in_words(board: Leaderboard, nouns: Nouns) -> Markup:
+    """Say which item is first and how sure that is, and which are on top and at the bottom."""
     from markupsafe import Markup
 
+    items = board.items[: board.n_ranked].tolist()
+    n_others = int(board.rank_high[0]) - 1
+    others = "one other" if n_others == 1 else f"{n_others:,} others"
+    sure = f"the votes cannot tell it from {others} yet" if n_others else "the votes are clear"
+    first = Markup("First is {}; {}. ").format(_enumerated(items[:1]), sure)
+    if board.tier is None:
+        return first + Markup("Last is {}.").format(_enumerated(items[-1:]))
+    tiers = board.tier[: board.n_ranked].tolist()
+    if tiers[-1] == 1:
+        return first + Markup(f"All {nouns.items} are in one tier: people call them equal.")
+    top, bottom = (
+        _enumerated([item for item, tier in zip(items, tiers, strict=True) if tier == each])
+        for each in (1, tiers[-1])
+    )
+    ends = Markup("There are {} tiers, with {} on top and {} at the bottom.")
+    return first + ends.format(tiers[-1], top, bottom)
+
+
+def _trust_in_words(model: ScoreEstimator, boards: list[Board]) -> Markup:
+    """Say how many users not to trust and what to do; then how many have another taste."""
+    from markupsafe import Markup
+
+    n_users, n_unreliable = len(model.users_), len(model.unreliable_users_)
+    n_different = len(model.different_users_)
+    taste = f"<strong>{n_different:,}</strong> merely {'has' if n_different == 1 else 'have'}"
+    taste += " another taste"
+    if not n_unreliable and not n_different:
+        return Markup("<strong>Nobody</strong> is unreliable or different beyond chance.")
+    if not n_unreliable:
+        return Markup(f"<strong>Nobody</strong> is unreliable beyond chance; {taste}.")
+    kinds = _kinds_in_words(model, UNRELIABLE)
+    who = (
+        f"<strong>{n_unreliable:,} of {model.nouns.n_users(n_users)}</strong> should not be "
+        f"trusted ({kinds}): <a href='#unreliable'>look at their votes</a>"
+    )
+    without = next((each for each in boards if each.name == "without-unreliable"), None)
+    if without is None:
+        return Markup(f"{who}; nobody is left to make a ranking without them. {taste}.")
+    advice = "<a href='#without-unreliable'>read the ranking without them</a>"
+    return Markup(f"{who} and {advice}. {without.change} {taste}.")
+
+
+def _kinds_in_words(model: ScoreEstimator, name: str) -> str:
+    """Say how many users of a list are of which kinds."""
     found = model.abnormality_
-    if not found.flagged.any():
-        return Markup("<strong>Nobody</strong> is unreliable or different beyond chance")
-    told: list[str] = []
-    for name in LISTS:
-        kinds = Counter(kind for kind, on in zip(found.kind, found.list, strict=True) if on == name)
-        n_users = kinds.total()
-        among = ", ".join(f"{kinds[kind]} {kind}" for kind in KINDS if kinds[kind])
-        who = f"{n_users:,}" if told else model.nouns.n_users(n_users)
-        is_are = "is" if n_users == 1 else "are"
-        told.append(f"<strong>{who}</strong> {is_are} {name}{f' ({among})' if among else ''}")
-    return Markup(", ".join(told))
+    kinds = Counter(kind for kind, on in zip(found.kind, found.list, strict=True) if on == name)
+    return ", ".join(f"{kinds[kind]} {kind}" for kind in KINDS if kinds[kind])
+
+
+def _accuracy_in_words(model: ScoreEstimator, scores: list[dict[str, Any]]) -> str:
+    """Say how many of a hundred votes are predicted, where votes were held out."""
+    if model.selection_ is None:
+        return ""
+    curves = model.selection_.chosen
+    at = int(np.argmin(np.abs(curves.times - model.selection_.time)))
+    own = f"Own rankings predict {100 * curves.mean('micro_f1')[at]:.0f} of 100 held-out votes"
+    loss = f"log-loss {curves.mean('log_loss')[at]:.3f}"
+    if not scores:
+        return f"{own} ({loss})."
+    by_name = {row["name"]: row["consensus"] for row in scores}
+    right = 100 * float(by_name[SCORE_NAMES["micro_f1"]])
+    alone = f"one ranking for all: {right:.0f}"
+    return f"{own}; {alone} ({loss} against {by_name[SCORE_NAMES['log_loss']]})."
 
 
 def _ties_in_words(model: ScoreEstimator) -> str:
@@ -151,33 +227,14 @@ def _ties_in_words(model: ScoreEstimator) -> str:
     return f"{100 * np.mean(votes.outcome == 0):.1f} % of the votes are ties"
 
 
-def _consensus_in_words(model: ScoreEstimator) -> Markup:
-    from markupsafe import Markup
-
-    ranking = model.ranking()
-    tiers = ranking.tiers
-    if ranking.tier is None:
-        sentence = Markup("Their consensus puts {} first and {} last.")
-        return sentence.format(_enumerated(tiers[0]), _enumerated(tiers[-1]))
-    if len(tiers) == 1:
-        sentence = Markup("Their consensus is one tier: it cannot tell the {} apart.")
-        return sentence.format(model.nouns.items)
-    sentence = Markup(
-        "Their consensus ranks the {} in {} tiers, with {} on top and {} at the bottom."
-    )
-    return sentence.format(
-        model.nouns.items, len(tiers), _enumerated(tiers[0]), _enumerated(tiers[-1])
-    )
-
-
-def _tie_words(model: ScoreEstimator) -> str:
+def _tier_words(model: ScoreEstimator) -> str:
     """Say what a tier is, or why there are none."""
     if model.threshold_ is None:
         return f"{NO_TIES}, and there are no tiers."
     habits = ", times the tie factors of both" if model.terms_.has_habits else ""
     return (
-        f"{capitalized(model.nouns.items)} of a tier tie with its first: their scores differ by at "
-        f"most the threshold, {model.threshold_:.2f}{habits}."
+        "people call these equal. Their scores differ from that of the first by at most the tie "
+        f"threshold ({model.threshold_:.2f} for everybody){habits}."
     )
 
 
@@ -193,53 +250,44 @@ def _enumerated(items: Sequence[Any]) -> Markup:
     return Markup(", ").join(names[:-1]) + Markup(" and ") + names[-1]
 
 
-def _ladder(model: ScoreEstimator) -> list[dict[str, Any]]:
-    """Return the consensus item by item; positions in per cent of the widest interval."""
-    ranking, (low, high) = model.ranking(), model.consensus_intervals()
-    order = np.argsort(-model.consensus_, kind="stable")
-    low, high = low[order], high[order]
-    least = float(low.min())
-    per_cent = 100.0 / max(float(high.max()) - least, 1e-9)
-    numbers = np.arange(1, len(ranking) + 1) if ranking.tier is None else ranking.tier
-    opens = np.diff(numbers, prepend=0) != 0
-    board = model.leaderboard().by_item()
-    return [
-        {
-            "number": int(numbers[place]),
-            "opens": bool(opens[place]),
-            "band": _band(ranking.tier, place, bool(opens[place])),
-            "item": item,
-            "score": score,
-            "habit": factor(ranking.habits[place]),
-            "low": low[place],
-            "high": high[place],
-            "ranks": board[item][0] or "too few votes",
-            "group": board[item][1],
-            "left": (low[place] - least) * per_cent,
-            "width": (high[place] - low[place]) * per_cent,
-            "dot": (score - least) * per_cent,
+# --- users ---------------------------------------------------------------------------------
+
+
+def _lists(model: ScoreEstimator) -> dict[str, dict[str, Any]]:
+    """Return both lists of users, row by row; those with the largest effect first."""
+    table = users_table(model).to_dicts()
+    found = {}
+    for name in (UNRELIABLE, DIFFERENT):
+        rows = [
+            {
+                "place": place,
+                "user": row["user"],
+                "kind": row["kind"],
+                "colour": KINDS[row["kind"]].colour,
+                "votes": f"{row['votes']:,}",
+                "quality": f"{row['quality']:.2f}",
+                "effect": effect_in_words(row["effect"], row["effect_low"], row["effect_high"]),
+                "explanation": _capital(row["explanation"]),
+            }
+            for place, row in enumerate(table)
+            if row["list"] == name
+        ]
+        kinds = _kinds_in_words(model, name)
+        found[name] = {
+            "words": meaning_of_lists(model.nouns)[name],
+            "advice": ADVICE[name],
+            "count": len(rows),
+            "rows": rows[:MOST_LISTED],
+            "kinds": kinds,
         }
-        for place, (item, score) in enumerate(
-            zip(ranking.items.tolist(), ranking.scores, strict=True)
-        )
-    ]
+    return found
 
 
-def _band(tier: Indices | None, place: int, opens: bool) -> str:
-    """Return what a row looks like: tiers are shaded in turn."""
-    if tier is None:
-        return "plain"
-    return f"{'odd' if tier[place] % 2 else 'even'}{' opens' if opens else ''}"
+def _capital(sentence: str) -> str:
+    return f"{sentence[:1].upper()}{sentence[1:]}."
 
 
-def _effect(model: ScoreEstimator) -> dict[str, Any]:
-    """Return the consensus with and without the unreliable users."""
-    unreliable = model.abnormality_.on(UNRELIABLE)
-    if not unreliable[np.unique(model.votes().user)].all():
-        found = model.effect_of_leaving_out()
-        rows = as_polars(found).to_dicts()
-        return {"sentence": found.sentence(model.nouns), "rows": rows if found.left_out else []}
-    return {"sentence": "Nobody is left to make a consensus without them.", "rows": []}
+# --- how well it predicts, and how to get the same again -------------------------------------
 
 
 def _scores(model: ScoreEstimator) -> list[dict[str, Any]]:

@@ -1,5 +1,5 @@
 "use strict";
-// What moves on the page: the slider along the path, the user picker, the table of users, two charts.
+// What moves on the page: whose ranking is shown, the slider along the path, the user picker, the table of users, the matrix, two charts.
 // Ids come from strangers. They reach the page as text only (textContent, never markup), and charts
 // through `plain`, because plotly reads a little markup of its own.
 (async () => {
@@ -60,6 +60,63 @@
     const element = make("bdi", {}, shown(id));
     if (element.textContent.endsWith("…")) element.title = shown(id, 1000);
     return element;
+  }
+
+  // --- whose ranking is shown ----------------------------------------------------------------
+
+  const choices = [...document.getElementsByName("whose")];
+
+  function showBoard(name) {
+    for (const part of document.querySelectorAll("[data-board]")) part.hidden = part.dataset.board !== name;
+    showNotes();
+  }
+
+  /** The page's address may name a ranking: it is chosen, whichever way one came there. */
+  function chooseByAddress() {
+    const choice = choices.find((each) => `#${each.id}` === location.hash);
+    if (!choice) return;
+    choice.checked = true;
+    showBoard(choice.value);
+    find("ranking").scrollIntoView();
+  }
+
+  for (const choice of choices)
+    choice.addEventListener("change", () => {
+      showBoard(choice.value);
+      history.replaceState(null, "", `#${choice.id}`);
+    });
+  addEventListener("hashchange", chooseByAddress);
+
+  // --- tables that do not fit ------------------------------------------------------------------
+
+  /** Under every table that is cut off, how many of its rows are in view. */
+  function showNotes() {
+    for (const region of document.querySelectorAll(".scroll")) {
+      const rows = [...region.querySelectorAll("tbody:not([hidden]) > tr")];
+      const head = region.querySelector("thead")?.getBoundingClientRect().height ?? 0;
+      const { top, bottom } = region.getBoundingClientRect();
+      const inView = rows.filter((row) => {
+        const place = row.getBoundingClientRect();
+        const middle = (place.top + place.bottom) / 2;
+        return middle > top + head && middle < bottom;
+      }).length;
+      const isCut = region.scrollHeight > region.clientHeight + 1 || region.scrollWidth > region.clientWidth + 1;
+      region.classList.toggle("cut", isCut && region.scrollTop + region.clientHeight < region.scrollHeight - 1);
+      const told = `${inView.toLocaleString("en")} of ${rows.length.toLocaleString("en")} ${region.dataset.unit}, scroll`;
+      const note = region.nextElementSibling;
+      if (note.hidden === isCut) note.hidden = !isCut;
+      if (note.textContent !== told) note.textContent = told;
+    }
+  }
+
+  function makeNotes() {
+    const resized = new ResizeObserver(() => showNotes());
+    for (const region of document.querySelectorAll(".scroll")) {
+      region.after(make("p", { class: "in-view small", hidden: "" }));
+      region.addEventListener("scroll", showNotes, { passive: true });
+      resized.observe(region);
+      resized.observe(region.firstElementChild);
+    }
   }
 
   // --- everybody's ranking at any time of the path -------------------------------------------
@@ -159,6 +216,23 @@
     line(path.times[path.chosen], { color: colour("--soft"), dash: "dash" }),
     line(path.times[state.position], { color: colour("--accent") }),
   ];
+
+  /** Round numbers between two, as many as a chart has room for: 0.1, 0.2, 0.5, 1, 2 and so on. */
+  function logTicks(low, high, most) {
+    for (const steps of [[1, 2, 3, 4, 5, 6, 7, 8, 9], [1, 2, 5], [1]]) {
+      const ticks = [];
+      for (let power = Math.floor(Math.log10(low)); power <= Math.log10(high); power++)
+        ticks.push(...steps.map((step) => Number(`${step}e${power}`)).filter((tick) => tick >= low && tick <= high));
+      if ((ticks.length <= most && (steps.length < 9 || ticks.length <= 4)) || steps.length === 1) return ticks;
+    }
+  }
+
+  /** Label the time axis of a chart anew for what it shows, such as after zooming. */
+  function labelTimes(chart) {
+    const [low, high] = chart._fullLayout.xaxis.range.map((power) => 10 ** power);
+    const ticks = logTicks(low, high, Math.max(4, chart.clientWidth / 55));
+    Plotly.relayout(chart, { "xaxis.tickvals": ticks, "xaxis.ticktext": ticks.map(String) });
+  }
 
   function layout(yTitle, shapes) {
     const axis = { gridcolor: colour("--line"), linecolor: colour("--line"), zeroline: false, automargin: true };
@@ -274,6 +348,7 @@
     pickedPlace = traces.length - 1;
     const look = { ...layout("distance to the consensus", timeLines()), showlegend: false };
     drawing = Plotly.react(find("path-chart"), traces, look, config);
+    labelTimes(find("path-chart"));
     showLegend(present);
     find("path-caption").textContent =
       `Every ${nouns.user} has a line, the thick one is that picked below; a ring is where a line leaves the consensus; dashed, the chosen time. Click a line to pick its ${nouns.user}.` +
@@ -294,6 +369,7 @@
     });
     const name = find("scoring").selectedOptions[0].textContent;
     Plotly.react(find("curves-chart"), traces, layout(`held-out ${name}`, [line(curves.time, { color: colour("--soft"), dash: "dash" })]), config);
+    labelTimes(find("curves-chart"));
     const at = curves.times.reduce((best, time, place) => (Math.abs(time - curves.time) < Math.abs(curves.times[best] - curves.time) ? place : best), 0);
     const { mean, spread } = curves[`${state.scoring} dense`];
     find("curves-caption").textContent = `At the chosen time (dashed), ${name} is ${mean[at].toFixed(3)}, give or take ${spread[at].toFixed(3)}.`;
@@ -492,6 +568,93 @@
     find("user-title").focus({ preventScroll: true }); // the keyboard goes where the page went
   }
 
+  // --- head to head ----------------------------------------------------------------------------
+
+  const pairs = await unpackAll(study.pairs);
+  const nInMatrix = pairs.items.length;
+  const pairAt = new Map(Array.from(pairs.first, (first, pair) => [first * nInMatrix + pairs.second[pair], pair]));
+
+  /** How one item fared against another: wins, ties and losses, as they are and as expected. */
+  function meeting(row, column) {
+    const pair = pairAt.get(Math.min(row, column) * nInMatrix + Math.max(row, column));
+    if (pair === undefined) return null;
+    const shares = (all) => {
+      const found = [...all.subarray(3 * pair, 3 * pair + 3)];
+      return row < column ? found : found.reverse();
+    };
+    return { votes: pairs.votes[pair], observed: shares(pairs.observed), predicted: shares(pairs.predicted) };
+  }
+
+  const won = ([wins, ties]) => wins + ties / 2;
+  const rounded = (share) => `${Math.round(100 * share)} %`;
+
+  function meetingWords(row, column) {
+    const [one, other] = [row, column].map((place) => shown(items[pairs.items[place]], 60));
+    const met = row === column ? null : meeting(row, column);
+    if (met === null) return row === column ? "Choose two items." : `\u2068${one}\u2069 and \u2068${other}\u2069 were never compared.`;
+    const told = ([wins, ties, losses]) => `${rounded(wins)} won, ${hasTies ? `${rounded(ties)} tied, ` : ""}${rounded(losses)} lost`;
+    const votes = counted(Number(met.votes.toFixed(1)), "vote");
+    return `\u2068${one}\u2069 against \u2068${other}\u2069: ${votes}; ${told(met.observed)}. The consensus expects ${told(met.predicted)}.`;
+  }
+
+  /** A pair's colour and its number; colours stay pale enough to read on. */
+  function paint(cell, met, show, mostVotes) {
+    const share = show === "votes" ? 0.5 + met.votes / mostVotes / 2 : won(met[show]);
+    const strength = 0.55 * Math.abs(2 * share - 1);
+    cell.style.backgroundColor = show === "votes" ? `rgba(120, 130, 145, ${strength})` : share >= 0.5 ? `rgba(33, 102, 172, ${strength})` : `rgba(200, 40, 50, ${strength})`;
+    cell.textContent = show === "votes" ? Number(met.votes.toFixed(1)) : Math.round(100 * share);
+  }
+
+  function showMatrix() {
+    const show = find("pairs-show").value;
+    const mostVotes = pairs.votes.reduce((most, votes) => Math.max(most, votes), 1);
+    const places = [...pairs.items.keys()];
+    find("matrix").tHead.rows[0].replaceChildren(
+      make("td"),
+      ...places.map((place) => make("th", { scope: "col" }, idElement(items[pairs.items[place]]))),
+    );
+    find("matrix").tBodies[0].replaceChildren(
+      ...places.map((row) =>
+        make("tr", {}, make("th", { scope: "row" }, `${row + 1}\u00a0`, idElement(items[pairs.items[row]])), ...places.map((column) => {
+          const cell = make("td", { "data-column": column });
+          const met = row === column ? null : meeting(row, column);
+          if (row === column) cell.className = "same";
+          if (met === null) return cell;
+          cell.title = meetingWords(row, column);
+          paint(cell, met, show, mostVotes);
+          return cell;
+        })),
+      ),
+    );
+    const all = items.length;
+    find("pairs-some").hidden = nInMatrix === all;
+    find("pairs-some").textContent = `The first ${nInMatrix} of ${all.toLocaleString("en")}; the command isplitlbi rank --matrix has all pairs.`;
+  }
+
+  function makePairs() {
+    const options = () => pairs.items.map((item, place) => make("option", { value: place }, `${place + 1} \u2068${shown(items[item], 40)}\u2069`));
+    find("pairs-row").append(...options());
+    find("pairs-column").append(...options());
+    find("pairs-row").value = pairs.first[0];
+    find("pairs-column").value = pairs.second[0];
+    showMeeting();
+    fitMatrix();
+    addEventListener("resize", fitMatrix);
+  }
+
+  /** Cells are as large as there is room for, never too small for a finger or the eye, and show numbers where these fit. */
+  function fitMatrix() {
+    const rem = parseFloat(getComputedStyle(document.documentElement).fontSize);
+    const room = (find("matrix").parentElement.clientWidth - 13 * rem) / nInMatrix - 1;
+    const size = Math.max((coarse ? 1.1 : 0.8) * rem, Math.min(room, 2.3 * rem));
+    find("matrix").style.setProperty("--cell", `${size}px`);
+    find("matrix").classList.toggle("numbers", size >= 1.6 * rem);
+  }
+
+  function showMeeting() {
+    find("pairs-told").textContent = meetingWords(Number(find("pairs-row").value), Number(find("pairs-column").value));
+  }
+
   // --- the table -----------------------------------------------------------------------------
 
   const COLUMNS = [
@@ -502,7 +665,7 @@
     { title: "Effect", of: (user) => users.effect[user], cell: (user) => effectWords(user), numeric: true },
     { title: "Left at", of: (user) => users.entry_time[user], digits: 3 },
     { title: "Quality", of: (user) => users.quality[user], digits: 2 },
-    { title: "Why", of: (user) => users.explanation[user] ?? null, wide: true },
+    { title: "Why", of: (user) => users.explanation[user] ?? null, why: true },
   ];
   const PAGE = 100;
   const sorting = { column: null, sign: 1, rows: PAGE }; // at first list by list, the largest effect first
@@ -534,16 +697,17 @@
         make("tr", {}, ...COLUMNS.map((column) => {
           const value = column.of(user);
           const content = column.cell ? column.cell(user) : value === null ? "–" : column.digits === undefined ? String(value) : value.toFixed(column.digits);
-          return make(...(column === COLUMNS[0] ? ["th", { scope: "row" }] : ["td", { class: classOf(column) }]), content);
+          return make(...(column === COLUMNS[0] ? ["th", { scope: "row" }] : ["td", { class: classOf(column), "data-label": column.why ? "" : column.title.toLowerCase() }]), content);
         })),
       ),
     );
     find("table-told").textContent = chosen.length > sorting.rows
       ? `${sorting.rows} of ${countedUsers(chosen.length)} shown; the download has them all.` : `${countedUsers(chosen.length)} shown.`;
     find("more").hidden = chosen.length <= sorting.rows;
+    showNotes();
   }
 
-  const classOf = (column) => [column.digits !== undefined || column.numeric ? "number" : "", column.wide ? "wide" : ""].join(" ").trim();
+  const classOf = (column) => [column.digits !== undefined || column.numeric ? "number" : "", column.why ? "why" : ""].join(" ").trim();
 
   function makeHead() {
     find("users").tHead.rows[0].append(...COLUMNS.map((column, place) => {
@@ -607,14 +771,25 @@
     find("users").tBodies[0].rows[first].querySelector("button").focus();
   });
   find("download").addEventListener("click", download);
+  find("pairs-show").addEventListener("change", showMatrix);
+  for (const id of ["pairs-row", "pairs-column"]) find(id).addEventListener("change", showMeeting);
+  find("matrix").addEventListener("click", ({ target }) => {
+    const cell = target.closest("td[data-column]");
+    if (!cell) return;
+    find("pairs-row").value = cell.parentElement.sectionRowIndex;
+    find("pairs-column").value = cell.dataset.column;
+    showMeeting();
+  });
   find("scoring")?.addEventListener("change", (event) => {
     state.scoring = event.target.value;
     drawCurves();
   });
 
   function showAll() {
+    makeLists();
     showTime();
     showUser();
+    showMatrix();
     showTable();
   }
 
@@ -630,9 +805,20 @@
     document.head.append(make("script", {}, library));
   }
 
+  /** In the lists of the page, a user can be picked, and a kind has its colour. */
+  function makeLists() {
+    for (const cell of document.querySelectorAll("[data-place]")) {
+      const user = Number(cell.dataset.place);
+      cell.replaceChildren(pickButton(user));
+    }
+  }
+
+  makeNotes();
   makeHead();
+  makePairs();
   showOptions();
   showAll();
+  chooseByAddress();
   if (hasPath || curves) {
     await loadCharts(); // last, because it takes a moment
     drawCharts();
@@ -647,6 +833,10 @@
   });
   // On paper the page has another width.
   const charts = ["path-chart", "curves-chart"].map(find).filter((chart) => chart);
+  for (const chart of charts)
+    chart.on("plotly_relayout", (changed) => {
+      if (Object.keys(changed).some((name) => name.startsWith("xaxis.range") || name === "xaxis.autorange")) labelTimes(chart);
+    });
   addEventListener("beforeprint", () => charts.forEach((chart) => Plotly.relayout(chart, { width: 680 })));
   addEventListener("afterprint", () => charts.forEach((chart) => Plotly.relayout(chart, { width: null, autosize: true })));
   document.documentElement.dataset.ready = "yes";

@@ -149,23 +149,27 @@ def features_of(model: ScoreEstimator) -> dict[str, Any] | None:
     effects = model.features()
     if not effects:
         return None
-    alike, as_shown = model.ranking(), model.ranking_as_shown()
+    board, as_shown = model.leaderboard(), model.ranking_as_shown()
     names = joined([effect.name for effect in effects])
-    rank_as_shown = {item: place for place, item in enumerate(as_shown.items.tolist(), start=1)}
+    # Items with too few votes have no rank, either way.
+    ranked = board.items[: board.n_ranked].tolist()
+    among = set(ranked)
+    shown = [item for item in as_shown.items.tolist() if item in among]
+    rank_as_shown = {item: place for place, item in enumerate(shown, start=1)}
     score_as_shown = dict(zip(as_shown.items.tolist(), as_shown.scores.tolist(), strict=True))
     return {
         "names": names,
-        "sentence": _first_in_words(names, alike.items[0], as_shown.items[0], model.nouns),
+        "sentence": _first_in_words(names, ranked[0], shown[0], model.nouns),
         "effects": effects,
         "rows": [
             {
                 "item": item,
                 "rank": place,
                 "rank_as_shown": rank_as_shown[item],
-                "score": alike.scores[place - 1],
+                "score": board.score[place - 1],
                 "score_as_shown": score_as_shown[item],
             }
-            for place, item in enumerate(alike.items.tolist(), start=1)
+            for place, item in enumerate(ranked, start=1)
         ],
     }
 

@@ -131,9 +131,12 @@ def _ticks(low: float, high: float) -> list[tuple[float, str]]:
 def _factor_ticks(low: float, high: float) -> list[tuple[float, str]]:
     """Return factors between two logarithms to base two.
 
-    >>> [text for _, text in _factor_ticks(-1.2, 1.2)]
-    ['x0.5', 'x1', 'x2']
+    >>> [text for _, text in _factor_ticks(-1.2, 3.4)]
+    ['x0.5', 'x1', 'x2', 'x5', 'x10']
+    >>> [text for _, text in _factor_ticks(-0.4, 0.3)]
+    ['x0.8', 'x1', 'x1.2']
     """
-    step = 1.0 if high - low >= 2.0 else 0.25
-    powers = [step * k for k in range(math.ceil(low / step), math.floor(high / step) + 1)]
-    return [(power, f"x{2.0**power:.{1 if power < -3 else 2}g}") for power in powers]
+    steps = (1.0, 2.0, 5.0) if high - low >= 2.0 else (1.0, 1.2, 1.5, 2.0, 3.0, 5.0, 6.0, 8.0)
+    factors = [step * 10.0**power for power in range(-2, 3) for step in steps]
+    ticks = [(math.log2(factor), f"x{factor:.2g}") for factor in factors]
+    return [(place, text) for place, text in ticks if low <= place <= high]

@@ -1,4 +1,4 @@
-"""What the page's script works on: users, their rankings along the path, their telling votes.
+"""What the page's script works on: users, their rankings along the path, pairs of items.
 
 Conventions
 -----------
@@ -43,6 +43,7 @@ FEWEST_KEPT = 4
 MOST_TELLING = 10  # before those on the same pair are put together
 STEP = 0.002  # of a score along the path; at the chosen time scores are exact
 DIGITS = 5
+MOST_IN_MATRIX = 100  # items of the head-to-head matrix: those on top
 LARGEST = 2**53 - 1  # a whole number that the script can tell from its neighbours
 
 
@@ -80,6 +81,7 @@ def study_of(model: ScoreEstimator, cards: Cards = ()) -> dict[str, Any]:
         "path": _path(model, order),
         "telling": _telling(model, order),
         "curves": _curves(model),
+        "pairs": _pairs(model),
     }
 
 
@@ -183,6 +185,34 @@ def _curves(model: ScoreEstimator) -> dict[str, Any] | None:
             rounded = [[_rounded(value) for value in part.tolist()] for part in (mean, spread)]
             curves[f"{scoring} {estimate}"] = dict(zip(("mean", "spread"), rounded, strict=True))
     return curves
+
+
+def _pairs(model: ScoreEstimator) -> dict[str, Any]:
+    """Return how the items on top fared against each other, in the order of the leaderboard.
+
+    Shares are wins, ties and losses of the first of a pair, the one that stands higher.
+    """
+    found, items = model.head_to_head(), model.leaderboard().items[:MOST_IN_MATRIX].tolist()
+    index = {item: place for place, item in enumerate(model.items_.tolist())}
+    place_of = {item: place for place, item in enumerate(items)}
+    first, second = (
+        np.array([place_of.get(item, -1) for item in each.tolist()], dtype=np.int64)
+        for each in (found.item, found.other)
+    )
+    there = (first >= 0) & (second >= 0)
+    is_turned = first > second  # items without a rank stand last
+    observed, predicted = (
+        np.where(is_turned[:, None], each[:, ::-1], each)[there]
+        for each in (found.observed, found.predicted)
+    )
+    return {
+        "items": [index[item] for item in items],
+        "first": _packed(np.minimum(first, second)[there], "u4"),
+        "second": _packed(np.maximum(first, second)[there], "u4"),
+        "votes": _packed(found.votes[there], "f4"),
+        "observed": _packed(observed, "f4"),
+        "predicted": _packed(predicted, "f4"),
+    }
 
 
 def _ties(model: ScoreEstimator, order: NDArray[np.intp]) -> dict[str, Any]:
