@@ -7,7 +7,6 @@ yet: more votes may.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 from itertools import pairwise
@@ -17,7 +16,7 @@ import numpy as np
 
 from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.data.frames import Tabular, numbers_or_empty
-from isplitlbi.data.layout import Shown
+from isplitlbi.estimators.cells import aligned, amount, as_html
 from isplitlbi.estimators.certainty import Standing
 from isplitlbi.lazy import pl
 from isplitlbi.markup import printable
@@ -29,13 +28,12 @@ from isplitlbi.model.differences import (
     surely_better,
     weights_of_mean,
 )
-from isplitlbi.model.links import Link
 from isplitlbi.model.parameters import Consensus
 from isplitlbi.model.ranking import Ranking
 from isplitlbi.nouns import NOUNS, Nouns
 from isplitlbi.typing import Floats, Labels, Mask, Places
 
-__all__ = ["Counts", "HeadToHead", "Leaderboard", "head_to_head", "score_intervals"]
+__all__ = ["Counts", "Leaderboard", "score_intervals"]
 
 # An item is not ranked of which less is known than this share of what is known of the item in the
 # middle: its standard error is more than three times as large.
@@ -254,10 +252,10 @@ class Leaderboard(Tabular):
             ["95 %", *self._intervals()],
         ]
         if with_votes:
-            columns.append(["votes", *map(_amount, self.votes)])
+            columns.append(["votes", *map(amount, self.votes)])
         if with_counts:
             results = zip(self.wins, self.ties, self.losses, strict=True)
-            columns.append(["W/T/L", *("/".join(map(_amount, each)) for each in results)])
+            columns.append(["W/T/L", *("/".join(map(amount, each)) for each in results)])
         if self.tier is not None:
             columns.append(["tier", *map(str, self.tier)])
         columns.append(["group", *map(_short, self.group)])
@@ -272,7 +270,7 @@ class Leaderboard(Tabular):
             self._names(),
             [f"{score:.2f}" for score in self.score],
             self._intervals(),
-            map(_amount, self.votes),
+            map(amount, self.votes),
             map(str, self.votes_missing),
         )
         rows = [list(row) for row in zip(*columns, strict=True)]
@@ -304,9 +302,9 @@ class Leaderboard(Tabular):
 
     def _repr_html_(self) -> str:
         """Show the same in a notebook; an id is text there, whatever is in it."""
-        told = [_as_html(self.cells(), self.nouns)]
+        told = [as_html(self.cells(), self.nouns)]
         if rest := self.cells_of_unranked():
-            told += [f"<p>{TOO_FEW}</p>", _as_html(rest, self.nouns)]
+            told += [f"<p>{TOO_FEW}</p>", as_html(rest, self.nouns)]
         said = (f"<b>{word}</b>: {escape(means)}" for word, means in self.legend().items())
         return "\n".join([*told, f"<p>{'<br>'.join(said)}</p>"])
 
@@ -343,154 +341,11 @@ def _votes_missing(standing: Standing, votes: Floats) -> Places:
     return missing
 
 
-# --- pairs ---------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class HeadToHead(Tabular):
-    """How items fared against each other, pair by pair; better items first.
-
-    Attributes
-    ----------
-    item, other : (n_pairs,) ids
-        The first of the two stands higher in the consensus.
-    votes : (n_pairs,)
-        On this pair; sums of weights where votes have weights.
-    observed, predicted : (n_pairs, 3)
-        Shares of the votes that the first wins, ties and loses: as they are, and as the consensus
-        expects them of these votes, with the sides and the features that they had.
-    nouns : Nouns
-        What items are called where this is shown.
-    """
-
-    item: Labels
-    other: Labels
-    votes: Any
-    observed: Floats
-    predicted: Floats
-    nouns: Nouns = NOUNS
-
-    def __len__(self) -> int:
-        return len(self.item)
-
-    def __repr__(self) -> str:
-        """Say how many pairs there are."""
-        return f"HeadToHead: {len(self)} pairs"
-
-    def _table(self) -> pl.DataFrame:
-        """Return every pair that was compared: shares of votes, observed and predicted."""
-        shares = {
-            f"{before}{name}": values[:, place]
-            for before, values in (("", self.observed), ("predicted_", self.predicted))
-            for place, name in enumerate(("wins", "ties", "losses"))
-        }
-        return pl.DataFrame({"item": self.item, "other": self.other, "votes": self.votes, **shares})
-
-    def cells(self) -> list[list[str]]:
-        """Return the table as texts, the headings first: shares are in per cent."""
-        rows = [
-            [
-                printable(str(item)), printable(str(other)), _amount(votes), _shares(observed),
-                _shares(predicted),
-            ]
-            for item, other, votes, observed, predicted in zip(
-                self.item.tolist(), self.other.tolist(), self.votes, self.observed, self.predicted,
-                strict=True,
-            )
-        ]  # fmt: skip
-        return [["item", "other", "votes", "W/T/L %", "predicted"], *rows]
-
-    def __str__(self) -> str:
-        """Show one line per pair."""
-        return "\n".join(aligned(self.cells(), self.nouns))
-
-
-def head_to_head(
-    votes: Comparisons, link: Link, consensus: Consensus, nouns: Nouns = NOUNS
-) -> HeadToHead:
-    """Put what the votes say of every pair beside what the consensus expects."""
-    place = np.empty(votes.n_items, dtype=np.int64)
-    order = np.argsort(-consensus.scores, kind="stable")
-    place[order] = np.arange(votes.n_items)
-    left, right = place[votes.left], place[votes.right]
-    is_turned = left > right
-    pair = np.minimum(left, right) * np.int64(votes.n_items) + np.maximum(left, right)
-    pairs, of_vote = np.unique(pair, return_inverse=True)
-    weight = np.ones(len(votes)) if votes.weight is None else votes.weight
-    amount = np.bincount(of_vote, weight, len(pairs))
-
-    def shares(chances: Floats) -> Floats:
-        """Return the mean over the votes of each pair, as the first of it sees them."""
-        seen = np.where(is_turned[:, None], chances[:, ::-1], chances)
-        sums = [np.bincount(of_vote, weight * each, len(pairs)) for each in seen.T]
-        return np.column_stack(sums) / amount[:, None]
-
-    observed = votes.outcome[:, None] == np.array([1, 0, -1])
-    return HeadToHead(
-        votes.items[order[pairs // votes.n_items]],
-        votes.items[order[pairs % votes.n_items]],
-        amount if votes.weight is not None else amount.astype(np.int64),
-        shares(observed.astype(np.float64)),
-        shares(_chances(votes, link, consensus)),
-        nouns,
-    )
-
-
-def _chances(votes: Comparisons, link: Link, consensus: Consensus) -> Floats:
-    """Return the probabilities of left, tie and right of every vote, in the consensus."""
-    shown = Shown(votes.left, votes.right, votes, np.arange(len(votes)))
-    margin, threshold = consensus.margin_and_threshold(votes.left, votes.right, shown)
-    if consensus.terms.has_ties:
-        return np.exp(link.log_probabilities(margin, threshold))
-    left, right = (np.exp(link.win(side)[0]) for side in (margin, -margin))
-    return np.column_stack([left, np.zeros(len(votes)), right])
-
-
 # --- texts ---------------------------------------------------------------------------------
-
-
-def aligned(cells: Sequence[Sequence[str]], nouns: Nouns = NOUNS) -> list[str]:
-    """Return a table as lines: ids and groups on the left of a column, numbers on the right."""
-    from rich.cells import cell_len
-
-    rows = _headed(cells, nouns)
-    widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
-    is_left = [name in ("item", "other", "group") for name in cells[0]]
-    lines = []
-    for row in rows:
-        parts = []
-        for text, width, left in zip(row, widths, is_left, strict=True):
-            space = " " * (width - cell_len(text))
-            parts.append(text + space if left else space + text)
-        lines.append("  ".join(parts).rstrip())
-    return lines
-
-
-def _headed(cells: Sequence[Sequence[str]], nouns: Nouns) -> list[Sequence[str]]:
-    """Return a table with headings in the words of the study."""
-    return [[nouns.heading(name) for name in cells[0]], *cells[1:]]
-
-
-def _as_html(cells: Sequence[Sequence[str]], nouns: Nouns) -> str:
-    head, *rows = ([escape(text) for text in row] for row in _headed(cells, nouns))
-    lines = ["<table>", f"<thead><tr>{''.join(f'<th>{name}</th>' for name in head)}</tr></thead>"]
-    lines += [
-        "<tbody>",
-        *(f"<tr>{''.join(f'<td>{text}</td>' for text in row)}</tr>" for row in rows),
-    ]
-    return "\n".join([*lines, "</tbody>", "</table>"])
 
 
 def _range(low: int, high: int) -> str:
     return str(low) if low == high else f"{low}-{high}"
-
-
-def _amount(votes: float) -> str:
-    return f"{votes:.0f}" if float(votes).is_integer() else f"{votes:.1f}"
-
-
-def _shares(parts: Floats) -> str:
-    return "/".join(f"{100 * part:.0f}" for part in parts)
 
 
 def _short(group: str) -> str:

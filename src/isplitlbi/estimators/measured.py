@@ -21,11 +21,10 @@ from isplitlbi.estimators.cards import (
 )
 from isplitlbi.estimators.certainty import Certainty, Standing
 from isplitlbi.estimators.contract import check_is_fitted
+from isplitlbi.estimators.head_to_head import HeadToHead, head_to_head
 from isplitlbi.estimators.leaderboard import (
     Counts,
-    HeadToHead,
     Leaderboard,
-    head_to_head,
     score_intervals,
 )
 from isplitlbi.estimators.lists import FeatureEffects, UserCards

@@ -18,13 +18,6 @@ _NUMBERS = (
     "p_value", "q_value", "p_unreliable", "q_unreliable", "effect", "effect_low", "effect_high",
     "quality",
 )  # fmt: skip
-# What the tests say of users, in this order.
-_OF_TESTS: dict[str, Any] = {
-    "p_value": pl.Float64, "q_value": pl.Float64, "abnormal": pl.Boolean, "kind": pl.String,
-    "quality": pl.Float64, "explanation": pl.String, "list": pl.String, "effect": pl.Float64,
-    "effect_low": pl.Float64, "effect_high": pl.Float64, "p_unreliable": pl.Float64,
-    "q_unreliable": pl.Float64,
-}  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,10 +91,21 @@ def _by_list(found: Abnormality, rank: Places) -> Places:
     return np.lexsort((rank, -effect, places))
 
 
+def _types_of_tests() -> dict[str, Any]:
+    """Return what the tests say of users, in the order of columns, and of which type it is."""
+    return {
+        "p_value": pl.Float64, "q_value": pl.Float64, "abnormal": pl.Boolean, "kind": pl.String,
+        "quality": pl.Float64, "explanation": pl.String, "list": pl.String, "effect": pl.Float64,
+        "effect_low": pl.Float64, "effect_high": pl.Float64, "p_unreliable": pl.Float64,
+        "q_unreliable": pl.Float64,
+    }  # fmt: skip
+
+
 def _tests(found: Abnormality | None, order: Places) -> dict[str, pl.Series]:
     """Return what the tests say of users, in this order; nothing where there were none."""
+    types = _types_of_tests()
     if found is None:
-        return {name: pl.Series([None] * len(order), dtype=t) for name, t in _OF_TESTS.items()}
+        return {name: pl.Series([None] * len(order), dtype=kind) for name, kind in types.items()}
     explained = [
         said or _too_few(needed)
         for said, needed in zip(found.explanation, found.votes_needed, strict=True)
@@ -110,7 +114,7 @@ def _tests(found: Abnormality | None, order: Places) -> dict[str, pl.Series]:
     values["abnormal"] = found.flagged[order]
     for name, texts in (("list", found.list), ("kind", found.kind), ("explanation", explained)):
         values[name] = [texts[user] or None for user in order]
-    columns = {name: pl.Series(values[name], dtype=kind) for name, kind in _OF_TESTS.items()}
+    columns = {name: pl.Series(values[name], dtype=kind) for name, kind in types.items()}
     return columns | {name: columns[name].fill_nan(None) for name in _NUMBERS}
 
 

@@ -99,7 +99,7 @@ def render(
 # What is no text for people: what the template fills in, code, and tags but for their labels.
 _FILLED_IN = r"\{\{.*?\}\}|\{%.*?%\}"
 _NO_TEXT = re.compile(rf"({_FILLED_IN}|<code>.*?</code>|<(?:{_FILLED_IN}|[^>{{])*>)", re.DOTALL)
-_LABEL = re.compile(r'(?<=aria-label=")[^"{]*')
+_LABEL = re.compile(r'(?<=aria-label="|..data-unit=")[^"{]*')
 
 
 def _in_nouns_of(page: str, nouns: Nouns) -> str:
