@@ -99,14 +99,16 @@ def render(
 # What is no text for people: what the template fills in, code, and tags but for their labels.
 _FILLED_IN = r"\{\{.*?\}\}|\{%.*?%\}"
 _NO_TEXT = re.compile(rf"({_FILLED_IN}|<code>.*?</code>|<(?:{_FILLED_IN}|[^>{{])*>)", re.DOTALL)
-_LABEL = re.compile(r'(?<=aria-label="|..data-unit=")[^"{]*')
+_LABEL = re.compile(r'((?:aria-label|data-unit)=")([^"{]*)')
 
 
 def _in_nouns_of(page: str, nouns: Nouns) -> str:
     """Return the template in the words of the study, before any id is in it."""
     parts = _NO_TEXT.split(page)
     parts[::2] = [nouns.in_text(text) for text in parts[::2]]
-    parts[1::2] = [_LABEL.sub(lambda label: nouns.in_text(label[0]), tag) for tag in parts[1::2]]
+    parts[1::2] = [
+        _LABEL.sub(lambda label: label[1] + nouns.in_text(label[2]), tag) for tag in parts[1::2]
+    ]
     return "".join(parts)
 
 
