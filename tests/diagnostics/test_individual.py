@@ -22,7 +22,13 @@ def test_individual_rankings_help_where_tastes_differ():
     finding = found(paper_study(0).votes, "individual-rankings")
     assert finding.details["verdict"] == "help"
     assert finding.details["own_rankings_log_loss"] < finding.details["consensus_log_loss"]
-    assert finding.sentence.startswith("Individual rankings help: on held-out votes")
+    assert finding.details["own_rankings_accuracy"] > finding.details["consensus_accuracy"]
+    own, alone = (
+        f"{100 * finding.details[name]:.0f}"
+        for name in ("own_rankings_accuracy", "consensus_accuracy")
+    )
+    told = f"they predict {own} of 100 held-out votes, one ranking for all {alone}."
+    assert finding.sentence.startswith(f"Individual rankings help: {told}")
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -59,7 +65,7 @@ def test_a_few_votes_are_too_few_to_tell():
 
 def test_users_are_the_independent_units_of_the_interval():
     before, after, weight = np.array([[3.0, 5.0, 4.0], [2.0, 4.5, 4.0], [2.0, 5.0, 5.0]])
-    once = individual.Measurement(before, None, after, weight, 1.0).gain(before, after)
+    once = individual.Measurement(before, None, after, weight, (0.0, 0.0), 1.0).gain(before, after)
     gains = before - after
     mean = gains.sum() / weight.sum()
     error = np.sqrt(np.sum((gains - mean * weight) ** 2) * 3 / 2) / weight.sum()
@@ -67,7 +73,7 @@ def test_users_are_the_independent_units_of_the_interval():
     freedom = weight.sum() ** 2 / np.sum(weight**2) - 1.0
     assert once.high - mean == pytest.approx(student.ppf(0.975, freedom) * error)
     # Every vote held out twice tells nothing new.
-    twice = individual.Measurement(2 * before, None, 2 * after, 2 * weight, 1.0)
+    twice = individual.Measurement(2 * before, None, 2 * after, 2 * weight, (0.0, 0.0), 1.0)
     assert twice.gain(2 * before, 2 * after) == pytest.approx(once)
 
 

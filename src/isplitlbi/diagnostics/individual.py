@@ -20,6 +20,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
+import scipy
 
 from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.data.layout import TASTE, THRESHOLD, Shown
@@ -27,9 +28,10 @@ from isplitlbi.data.splits import n_units, units
 from isplitlbi.diagnostics.facts import Facts, sums
 from isplitlbi.diagnostics.findings import Finding, Severity
 from isplitlbi.model.answering import log_probabilities
-from isplitlbi.model.differences import LEVEL, student
+from isplitlbi.model.differences import LEVEL
 from isplitlbi.model.links import Logistic
 from isplitlbi.model.terms import Terms
+from isplitlbi.nouns import Nouns
 from isplitlbi.runtime.local import Local
 from isplitlbi.solvers.common import common_terms, fit_common
 from isplitlbi.solvers.scales import Sizes, estimate_sizes, fit_sized
@@ -38,7 +40,7 @@ from isplitlbi.typing import Floats
 __all__ = ["CODE", "individual_rankings", "verdict_on"]
 
 CODE = "individual-rankings"  # of the verdict among the findings
-TOO_FEW = "There are too few users or votes to tell whether individual rankings help"
+TOO_FEW = "There are too few {users} or votes to tell whether individual rankings help"
 
 # Individual rankings are judged on at most so many votes: more would only sharpen the last digit.
 MOST_MEASURED = 200_000
@@ -84,7 +86,10 @@ class TooFewVotes(_IndividualRankings):
     """Too few votes were held out."""
 
     verdict = "unclear"
-    sentence = f"{TOO_FEW}."
+
+    def in_words(self, nouns: Nouns) -> str:
+        """Say it to a person who calls items and users by these nouns."""
+        return f"{TOO_FEW.format(users=nouns.users)}."
 
 
 @dataclass(frozen=True)
@@ -94,7 +99,9 @@ class _Measured(_IndividualRankings):
     consensus_log_loss: float
     own_thresholds_log_loss: float | None  # none without ties
     own_rankings_log_loss: float
-    gain: float  # by all that people differ in
+    consensus_accuracy: float  # shares of held-out votes that are predicted
+    own_rankings_accuracy: float
+    gain: float  # of log-loss, by all that people differ in
     standard_error: float
     gain_low: float
     gain_high: float
@@ -105,11 +112,17 @@ class _Measured(_IndividualRankings):
         return f"95 % interval {self.gain_low:.3f} to {self.gain_high:.3f}"
 
     @property
+    def _predicted(self) -> str:
+        return (
+            f"they predict {100 * self.own_rankings_accuracy:.0f} of 100 held-out votes, "
+            f"one ranking for all {100 * self.consensus_accuracy:.0f}"
+        )
+
+    @property
     def _both(self) -> str:
         return (
-            f"on held-out votes the log-loss is {self.consensus_log_loss:.3f} with one ranking for "
-            f"all and {self.own_rankings_log_loss:.3f} with everybody's own, a gain of "
-            f"{self.gain:.3f} ({self._interval})."
+            f"{self._predicted}. The log-loss is {self.own_rankings_log_loss:.3f} and "
+            f"{self.consensus_log_loss:.3f}, a gain of {self.gain:.3f} ({self._interval})."
         )
 
 
@@ -122,11 +135,7 @@ class Help(_Measured):
     @property
     def sentence(self) -> str:
         """Say it to a person."""
-        return (
-            "Individual rankings help: on held-out votes they lower the log-loss from "
-            f"{self.consensus_log_loss:.3f} to {self.own_rankings_log_loss:.3f}, by "
-            f"{self.gain:.3f} ({self._interval})."
-        )
+        return f"Individual rankings help: {self._both}"
 
 
 @dataclass(frozen=True)
@@ -139,8 +148,8 @@ class ThresholdsHelp(_Measured):
     def sentence(self) -> str:
         """Say it to a person."""
         return (
-            "Individual fits help, mostly by tie thresholds: people differ more in how readily "
-            "they call a tie than in what they prefer. On held-out votes the log-loss is "
+            f"Individual fits help, mostly by tie thresholds: {self._predicted}. People differ "
+            "more in how readily they call a tie than in what they prefer: the log-loss is "
             f"{self.consensus_log_loss:.3f} with one ranking for all, "
             f"{self.own_thresholds_log_loss:.3f} with everybody's own threshold, and "
             f"{self.own_rankings_log_loss:.3f} with everybody's own ranking as well, a gain of "
@@ -167,10 +176,9 @@ class Unclear(_Measured):
 
     verdict = "unclear"
 
-    @property
-    def sentence(self) -> str:
-        """Say it to a person."""
-        return f"{TOO_FEW}: {self._both}"
+    def in_words(self, nouns: Nouns) -> str:
+        """Say it to a person who calls items and users by these nouns."""
+        return f"{TOO_FEW.format(users=nouns.users)}: {self._both}"
 
 
 # --- the experiment -----------------------------------------------------------------------------
@@ -192,6 +200,7 @@ class Measurement(NamedTuple):
     thresholds: Floats | None  # everybody's own threshold, if there are ties; else alike
     own: Floats  # everybody's own in all terms
     weight: Floats
+    predicted: tuple[float, float]  # shares of the votes, by one ranking for all and by own ones
     nu: float  # for which people's own did best, on average over the folds
 
     def mean(self, losses: Floats) -> float:
@@ -206,7 +215,7 @@ class Measurement(NamedTuple):
         error = float(np.sqrt(spread * n_users / max(n_users - 1, 1))) / total
         # Few users, or few who have most of the votes, tell little of how much users vary.
         freedom = max(total**2 / float(np.sum(self.weight**2)) - 1.0, 1.0)
-        reach = student(freedom, 0.5 + 0.5 * LEVEL) * error
+        reach = float(scipy.special.stdtrit(freedom, 0.5 + 0.5 * LEVEL)) * error
         return Gain(gain, error, gain - reach, gain + reach)
 
 
@@ -226,6 +235,7 @@ def measure(votes: Comparisons) -> Measurement | None:
     fold = rng.integers(N_FOLDS, size=n_units(votes))[units(votes)]
     n_folds = N_FOLDS if len(votes) * N_FOLDS <= MOST_MEASURED else 1  # one says enough of many
     losses, nus = np.zeros((2 + len(TASTES), votes.n_users)), np.zeros(len(TASTES))
+    predicted = np.zeros(len(losses))
     weight, terms = np.zeros(votes.n_users), _terms(votes)
     n_held_out = 0
     for number in range(n_folds):
@@ -233,7 +243,8 @@ def measure(votes: Comparisons) -> Measurement | None:
         if len(training) and len(held_out):
             sizes = estimate_sizes(training, Logistic(), terms, Local(training))
             candidates = [sizes.resized({TASTE: factor}) for factor in TASTES]
-            losses += _losses(training, held_out, candidates)
+            lost, right = _losses(training, held_out, candidates)
+            losses, predicted = losses + lost, predicted + right
             nus += [each.nu / n_folds for each in candidates]
             weight += sums(held_out.user, held_out.weight, votes.n_users)
             n_held_out += len(held_out)
@@ -242,7 +253,11 @@ def measure(votes: Comparisons) -> Measurement | None:
     alone, thresholds, *own = losses
     best = int(np.argmin([loss.sum() for loss in own]))
     own_thresholds = thresholds if terms.has_ties else None
-    return Measurement(alone, own_thresholds, own[best], weight, float(nus[best]))
+    shares = predicted / weight.sum()
+    return Measurement(
+        alone, own_thresholds, own[best], weight, (float(shares[0]), float(shares[2 + best])),
+        float(nus[best]),
+    )  # fmt: skip
 
 
 def _verdict(measured: Measurement) -> Finding:
@@ -265,6 +280,8 @@ def _verdict(measured: Measurement) -> Finding:
             None if measured.thresholds is None else measured.mean(measured.thresholds)
         ),
         own_rankings_log_loss=measured.mean(measured.own),
+        consensus_accuracy=measured.predicted[0],
+        own_rankings_accuracy=measured.predicted[1],
         gain=gain.mean,
         standard_error=gain.standard_error,
         gain_low=gain.low,
@@ -287,16 +304,22 @@ def _terms(votes: Comparisons) -> Terms:
     )
 
 
-def _losses(training: Comparisons, held_out: Comparisons, sizes: Sequence[Sizes]) -> Floats:
-    """Return losses per user for one ranking, for own thresholds, and for own rankings by sizes."""
+def _losses(
+    training: Comparisons, held_out: Comparisons, sizes: Sequence[Sizes]
+) -> tuple[Floats, Floats]:
+    """Return losses per user, and how many votes are predicted in all.
+
+    Of one ranking, of own thresholds, and of own rankings by sizes.
+    """
     link, runtime, terms = Logistic(), Local(training), sizes[0].terms
     shown = Shown(held_out.left, held_out.right, held_out, np.arange(len(held_out)))
     happened = np.arange(len(held_out)), 1 - held_out.outcome
     weight = 1.0 if held_out.weight is None else held_out.weight
 
-    def losses(margin: Floats, threshold: Floats) -> Floats:
+    def judged(margin: Floats, threshold: Floats) -> tuple[Floats, float]:
         said = log_probabilities(link, margin, threshold, has_ties=terms.has_ties)
-        return sums(held_out.user, -weight * said[happened], held_out.n_users)
+        lost = sums(held_out.user, -weight * said[happened], held_out.n_users)
+        return lost, float(np.sum(weight * (said.argmax(axis=1) == happened[1])))
 
     alike = common_terms(terms)
     own_threshold = alike.sized({THRESHOLD: terms.scale(THRESHOLD)})
@@ -308,7 +331,8 @@ def _losses(training: Comparisons, held_out: Comparisons, sizes: Sequence[Sizes]
         own.margin_and_threshold(held_out.user, shown.first, shown.second, shown)
         for own in everybodys_own
     ]
-    return np.stack([losses(*each) for each in known])
+    lost, right = zip(*(judged(*each) for each in known), strict=True)
+    return np.stack(lost), np.array(right)
 
 
 def _some_users(votes: Comparisons, rng: np.random.Generator) -> Comparisons:

@@ -62,13 +62,13 @@ def tell(
     health = check(model.votes())
     boards = boards_of(model, lambda share, what: progress(0.4 + 0.5 * share, what))
     progress(0.9, "writing")
-    nouns, scores = model.nouns, _scores(model)
+    nouns = model.nouns
     verdict = _verdict(health, nouns)
     kinds = Counter(found.kind)
     return {
         "estimator": type(model).__name__,
         "about": _about(model),
-        "answer": _answer(model, boards, scores, verdict),
+        "answer": _answer(model, boards, verdict),
         "health": {
             "votes_per_user": [
                 f"{health.summary[f'votes_per_user_{what}']:g}" for what in ("min", "median", "max")
@@ -102,8 +102,7 @@ def tell(
         "n_flagged": len(model.abnormal_users_),
         "n_times": 0 if model.path_ is None else len(model.path_.times),
         "kinds": [(kind, kinds[kind]) for kind in KINDS if kinds[kind]],
-        "scores": scores,
-        "accuracy": _accuracy_in_words(model, scores),
+        "scores": _scores(model),
         "verdict": verdict,
         "n_folds": None if model.selection_ is None else len(model.selection_.chosen.fold_weight),
         "settings": _settings(model),
@@ -131,9 +130,7 @@ def _about(model: ScoreEstimator) -> list[str]:
 # --- the answer ----------------------------------------------------------------------------
 
 
-def _answer(
-    model: ScoreEstimator, boards: list[Board], scores: list[dict[str, Any]], verdict: str
-) -> list[Markup]:
+def _answer(model: ScoreEstimator, boards: list[Board], verdict: str) -> list[Markup]:
     """Say what was asked, what came out, whom not to trust, how well it predicts."""
     from markupsafe import Markup
 
@@ -145,10 +142,7 @@ def _answer(
     )
     nouns = model.nouns
     answer = [asked, _ranking_in_words(boards[0].board, nouns), _trust_in_words(model, boards)]
-    predicts = [_accuracy_in_words(model, scores), verdict]
-    if any(predicts):
-        answer.append(Markup.escape(" ".join(filter(None, predicts))))
-    return answer
+    return [*answer, Markup.escape(verdict)] if verdict else answer
 
 
 def _ranking_in_words(board: Leaderboard, nouns: Nouns) -> Markup:
@@ -202,22 +196,6 @@ def _kinds_in_words(model: ScoreEstimator, name: str) -> str:
     found = model.abnormality_
     kinds = Counter(kind for kind, on in zip(found.kind, found.list, strict=True) if on == name)
     return ", ".join(f"{kinds[kind]} {kind}" for kind in KINDS if kinds[kind])
-
-
-def _accuracy_in_words(model: ScoreEstimator, scores: list[dict[str, Any]]) -> str:
-    """Say how many of a hundred votes are predicted, where votes were held out."""
-    if model.selection_ is None:
-        return ""
-    curves = model.selection_.chosen
-    at = int(np.argmin(np.abs(curves.times - model.selection_.time)))
-    own = f"Own rankings predict {100 * curves.mean('micro_f1')[at]:.0f} of 100 held-out votes"
-    loss = f"log-loss {curves.mean('log_loss')[at]:.3f}"
-    if not scores:
-        return f"{own} ({loss})."
-    by_name = {row["name"]: row["consensus"] for row in scores}
-    right = 100 * float(by_name[SCORE_NAMES["micro_f1"]])
-    alone = f"one ranking for all: {right:.0f}"
-    return f"{own}; {alone} ({loss} against {by_name[SCORE_NAMES['log_loss']]})."
 
 
 def _ties_in_words(model: ScoreEstimator) -> str:
