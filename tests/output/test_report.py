@@ -230,6 +230,18 @@ def test_the_other_rankings_are_of_the_same_estimator_on_the_other_votes(model, 
     ]
 
 
+def test_a_large_study_has_one_ranking_and_says_how_to_get_the_others(model, monkeypatch, tmp_path):
+    assert not boards.is_large(model)
+    sizes = model.parameters_.slots.sizes.astype(float)
+    monkeypatch.setattr(boards, "MOST_WORK", 0.99 * np.sum(sizes**3))
+    page, text = texts_of(model, tmp_path)
+    shown = {attributes.get("data-board") for _, attributes in page.elements}
+    assert shown == {None, "everybody"}
+    assert "too large to hold the ranking without users on a list. isplitlbi fit --without" in text
+    assert "should not be trusted" in text and "fit the others again without them" in text
+    assert "nobody is left" not in text
+
+
 def test_what_leaving_users_out_changes_is_said():
     def board(items, rank, low=(1, 1, 1), high=(3, 3, 3)):
         return boards.Board("", "", 9, 2, replace(

@@ -16,7 +16,7 @@ from isplitlbi.data.vocabulary import counted
 from isplitlbi.diagnostics.check import check
 from isplitlbi.estimators import ScoreEstimator
 from isplitlbi.estimators.leaderboard import Leaderboard
-from isplitlbi.output.report.boards import Board, boards_of, change_in_words, rows_of
+from isplitlbi.output.report.boards import Board, boards_of, change_in_words, is_large, rows_of
 from isplitlbi.output.report.ids import plain_id, shown_id
 from isplitlbi.output.report.people import Cards, features_of, people_of
 from isplitlbi.output.tables import users_table
@@ -82,6 +82,7 @@ def tell(
             }
             for each, rows in zip(boards, rows_of(boards), strict=True)
         ],
+        "is_large": is_large(model),
         "tier_words": _tier_words(model),
         "has_ties": model.terms_.has_ties,
         "has_habits": model.terms_.has_habits,
@@ -174,6 +175,8 @@ def _trust_in_words(model: ScoreEstimator, boards: list[Board]) -> Markup:
         f"({kinds}): <a href='#unreliable'>look at their votes</a>"
     )
     without = next((each for each in boards if each.name == "without-unreliable"), None)
+    if is_large(model):
+        return Markup(f"{who} and fit the others again without them. {taste}.")
     if without is None:
         return Markup(f"{who}; nobody is left to make a ranking without them. {taste}.")
     advice = "<a href='#without-unreliable'>read the ranking without them</a>"
