@@ -228,6 +228,18 @@ def test_what_leaving_users_out_changes_is_said(model, page):
         assert model.effect_of_leaving_out(lists=lists).sentence() in visible
 
 
+def test_a_large_study_has_one_ranking_and_says_how_to_get_the_others(model, monkeypatch, tmp_path):
+    assert not boards.is_large(model)
+    sizes = model.parameters_.slots.sizes.astype(float)
+    monkeypatch.setattr(boards, "MOST_WORK", 0.99 * np.sum(sizes**3))
+    page, text = texts_of(model, tmp_path)
+    shown = {attributes.get("data-board") for _, attributes in page.elements}
+    assert shown == {None, "everybody"}
+    assert "too large to hold the ranking without users on a list. isplitlbi fit --without" in text
+    assert "should not be trusted" in text and "fit the others again without them" in text
+    assert "nobody is left" not in text
+
+
 def test_the_bars_of_all_rankings_lie_where_their_figures_say_on_one_scale(source):
     for name in ("everybody", "without-unreliable", "without-abnormal"):
         (body,) = re.findall(rf'(?s)<tbody data-board="{name}".*?>(.*?)</tbody>', source)

@@ -14,13 +14,17 @@ import numpy as np
 
 from isplitlbi.abnormal import LISTS, UNRELIABLE
 from isplitlbi.estimators import ScoreEstimator
+from isplitlbi.estimators.certainty import MOST_USERS
 from isplitlbi.estimators.leaderboard import Leaderboard
 from isplitlbi.output.words import factor
 from isplitlbi.typing import Floats
 
-__all__ = ["Board", "boards_of", "rows_of"]
+__all__ = ["Board", "boards_of", "is_large", "rows_of"]
 
 EVERYBODY = "everybody"
+# Of a leaderboard: a matrix of each user's own numbers is inverted again and again. This much takes
+# about a quarter of a minute; of more, there is only the leaderboard of everybody.
+MOST_WORK = 1e9
 # Whom each of the other leaderboards leaves out: the name in the page's address, and in words.
 WITHOUT = {
     "without-unreliable": ("without the untrustworthy", (UNRELIABLE,)),
@@ -60,13 +64,13 @@ class Board:
 def boards_of(model: ScoreEstimator, progress: Callable[[float, str], None]) -> list[Board]:
     """Return the leaderboard of everybody, then those without users on lists.
 
-    A list without users has none, nor has one that would leave nobody.
+    A list without users has none, nor has one that would leave nobody, nor has a large study.
     """
     progress(0.0, f"ranking the {model.nouns.items}")
     voted = model.summary_.votes_per_user > 0
     n_voters = int(np.count_nonzero(voted))
     boards = [Board(EVERYBODY, EVERYBODY, n_voters, 0, model.leaderboard())]
-    for name, (label, lists) in WITHOUT.items():
+    for name, (label, lists) in ({} if is_large(model) else WITHOUT).items():
         listed = [model.abnormality_.on(each) for each in lists]
         left_out = np.any(listed, axis=0) & voted
         n_left_out = int(np.count_nonzero(left_out))
@@ -79,6 +83,12 @@ def boards_of(model: ScoreEstimator, progress: Callable[[float, str], None]) -> 
         n_users = n_voters - n_left_out
         boards.append(Board(name, label, n_users, n_left_out, effect.others, shift, change))
     return boards
+
+
+def is_large(model: ScoreEstimator) -> bool:
+    """Say whether a study has so many users with so many items that other rankings take long."""
+    sizes = model.parameters_.slots.sizes[model.summary_.votes_per_user > 0].astype(np.float64)
+    return bool(min(len(sizes), MOST_USERS) * np.mean(sizes**3) > MOST_WORK)
 
 
 def rows_of(boards: list[Board]) -> list[list[dict[str, Any]]]:

@@ -19,7 +19,7 @@ from isplitlbi.diagnostics.findings import Diagnosis
 from isplitlbi.estimators import ScoreEstimator
 from isplitlbi.estimators.leaderboard import Leaderboard
 from isplitlbi.nouns import Nouns
-from isplitlbi.output.report.boards import Board, boards_of, rows_of
+from isplitlbi.output.report.boards import Board, boards_of, is_large, rows_of
 from isplitlbi.output.report.ids import plain_id, shown_id
 from isplitlbi.output.report.people import Cards, features_of, people_of
 from isplitlbi.output.tables import users_table
@@ -90,6 +90,7 @@ def tell(
             }
             for each, rows in zip(boards, rows_of(boards), strict=True)
         ],
+        "is_large": is_large(model),
         "tier_words": _tier_words(model),
         "has_ties": model.terms_.has_ties,
         "has_habits": model.terms_.has_habits,
@@ -185,6 +186,8 @@ def _trust_in_words(model: ScoreEstimator, boards: list[Board]) -> Markup:
         f"trusted ({kinds}): <a href='#unreliable'>look at their votes</a>"
     )
     without = next((each for each in boards if each.name == "without-unreliable"), None)
+    if is_large(model):
+        return Markup(f"{who} and fit the others again without them. {taste}.")
     if without is None:
         return Markup(f"{who}; nobody is left to make a ranking without them. {taste}.")
     advice = "<a href='#without-unreliable'>read the ranking without them</a>"
