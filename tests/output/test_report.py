@@ -22,7 +22,7 @@ from isplitlbi import Comparisons, ISplitLBI, MarginMLE, PerUser
 from isplitlbi.abnormal.tests import ROUNDS
 from isplitlbi.diagnostics.individual import verdict_on
 from isplitlbi.evaluation.simulate import simulate
-from isplitlbi.output.report import TITLE, content, ids, study, write_report
+from isplitlbi.output.report import TITLE, boards, content, ids, study, write_report
 from isplitlbi.output.tables import users_table
 from studies import HOSTILE, hostile_model, small_model
 
