@@ -13,6 +13,7 @@ local      the places that a user's votes touch: the user's slots, then the habi
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -25,7 +26,7 @@ from isplitlbi.fitting import Fitted
 from isplitlbi.model.differences import own_variances
 from isplitlbi.model.parameters import Parameters
 from isplitlbi.solvers.posterior import Curvature
-from isplitlbi.typing import Floats, Indices, Places
+from isplitlbi.typing import Floats, Indices, Mask, Places
 
 __all__ = ["Certainty", "OfUser", "Seen", "Standing", "no_surer", "prior_variances"]
 
@@ -73,6 +74,47 @@ def no_surer(found: Floats, expected: Floats) -> Floats:
     return np.asarray(found + np.diag(missing))
 
 
+class Entries(NamedTuple):
+    """Rows, one for every edge, that are zero but for a few places: where, and how much."""
+
+    columns: list[tuple[Indices, Floats]]
+
+    def within(self, units: Floats) -> Entries:
+        """Return those in the first places, in some units."""
+        n = len(units)
+        return Entries([
+            (at, amount * units[at]) for at, amount in self.columns if at.max(initial=-1) < n
+        ])  # fmt: skip
+
+    def added(self, by: Floats, n: int) -> Floats:
+        """Return the sum of the rows, each times a number: (n,)."""
+        return _filled(self.columns, by, n)
+
+    def crossed(self, other: Entries, by: Floats, n: int) -> Floats:
+        """Return the sum of the products of rows, each times a number: (n, n)."""
+        products = [
+            (at * n + place, amount * more)
+            for at, amount in self.columns
+            for place, more in other.columns
+        ]
+        return _filled(products, by, n * n).reshape(n, n)
+
+    def spread(self, other: Entries, covariance: Floats) -> Floats:
+        """Return what a covariance makes of every row and its other one."""
+        found = [
+            amount * more * covariance[at, place]
+            for at, amount in self.columns
+            for place, more in other.columns
+        ]
+        return np.asarray(sum(found), dtype=np.float64)
+
+
+def _filled(columns: Sequence[tuple[Indices, Floats]], by: Floats, n: int) -> Floats:
+    where = np.concatenate([at for at, _ in columns])
+    amounts = np.concatenate([amount * by for _, amount in columns])
+    return np.bincount(where, amounts, n).astype(np.float64, copy=False)
+
+
 class OfUser(NamedTuple):
     """What the votes of one user say at some parameters."""
 
@@ -104,6 +146,9 @@ class Seen:
     bent_by_margin: Floats  # (3, n_edges) how the curvature (mm, mt, tt) changes with the margin
     bent_by_level: Floats  # (3, n_edges) and with the threshold
     units: Floats  # (n_slots,) how large that of every slot is
+    # (n_items, n_items) how the tastes of those vary who have not left, where that is known better.
+    taste: Floats | None = None
+    has_taste: Mask | None = None  # (n_users,) who these are
 
     @classmethod
     def of(cls, votes: Comparisons, fitted: Fitted) -> Seen:
@@ -134,29 +179,35 @@ class Seen:
         mine = slice(*curvature.layout.edges.start[user : user + 2])
         place, margin, level = self._touched(user)
         own = slice(*curvature.layout.slots.start[user : user + 2])
-        units, n_slots = self.units[own], own.stop - own.start
-        mm, mt, tt = (each[mine, None] for each in (curvature.mm, curvature.mt, curvature.tt))
-        bent = margin.T @ (mm * margin + mt * level) + level.T @ (mt * margin + tt * level)
-        pull = curvature.by_margin[mine] @ margin + curvature.by_threshold[mine] @ level
-        free = self.variance[user]  # of somebody who never deviates, this is zero
-        of_own = units[:, None] * bent[:n_slots, :n_slots] * units
-        inverse = free * np.linalg.inv(np.eye(n_slots) + free * of_own)
+        units, n, n_slots = self.units[own], len(place), own.stop - own.start
+        mm, mt, tt = curvature.mm[mine], curvature.mt[mine], curvature.tt[mine]
+        mixed = margin.crossed(level, mt, n)
+        bent = margin.crossed(margin, mm, n) + mixed + mixed.T + level.crossed(level, tt, n)
+        pull = margin.added(curvature.by_margin[mine], n)
+        pull += level.added(curvature.by_threshold[mine], n)
+        inverse = self._given_consensus(user, units[:, None] * bent[:n_slots, :n_slots] * units)
         follows = -inverse @ (units[:, None] * bent[:n_slots])
         # How sure margin and level of every edge are, and what becomes of that.
-        of_margin, of_level = (each[:, :n_slots] * units for each in (margin, level))
+        of_margin, of_level = margin.within(units), level.within(units)
         spread = np.array([
-            np.sum(one @ inverse * other, axis=1)
-            for one, other in ((of_margin, of_margin), (of_margin, of_level), (of_level, of_level))
+            of_margin.spread(of_margin, inverse), 2.0 * of_margin.spread(of_level, inverse),
+            of_level.spread(of_level, inverse),
         ])  # fmt: skip
-        spread[1] *= 2.0
         by_margin, by_level = (
             0.5 * np.sum(spread * each[:, mine], axis=0)
             for each in (self.bent_by_margin, self.bent_by_level)
         )
-        drift = -inverse @ (by_margin @ of_margin + by_level @ of_level)
-        margin, level = margin + of_margin @ follows, level + of_level @ follows
-        unsure = by_margin @ margin + by_level @ level
-        return OfUser(place, units, bent, pull, inverse, follows, drift, unsure)
+        on_own = of_margin.added(by_margin, n_slots) + of_level.added(by_level, n_slots)
+        unsure = margin.added(by_margin, n) + level.added(by_level, n) + on_own @ follows
+        return OfUser(place, units, bent, pull, inverse, follows, -inverse @ on_own, unsure)
+
+    def _given_consensus(self, user: int, bent: Floats) -> Floats:
+        """Return the covariance of a user's deviations, by their prior and how votes bend."""
+        one, free = np.eye(len(bent)), self.variance[user]  # of who never deviates, this is zero
+        if self.taste is None:
+            return np.asarray(free * np.linalg.inv(one + free * bent))
+        prior = self.prior(user)
+        return np.asarray(prior @ np.linalg.inv(one + bent @ prior))
 
     def at_consensus(self, user: int, row: Indices) -> tuple[Indices, Floats, Floats, Floats]:
         """Return what a user does to the consensus, with deviations that follow.
@@ -166,14 +217,30 @@ class Seen:
         """
         found, slots = self.of_user(user), self.curvature.layout.slots
         own = self.parameters.deviation[slots.start[user] : slots.start[user + 1]]
-        held = own / max(self.variance[user], LEAST_VARIANCE)
+        held = self.held(user, own)
         slope = found.units * found.pull[: len(found.units)] + held
         pull = found.pull + found.follows.T @ slope
         there = np.flatnonzero(row[found.place] >= 0)
         bent = found.eliminated[np.ix_(there, there)]
         return row[found.place[there]], bent, pull[there], found.unsure[there]
 
-    def _touched(self, user: int) -> tuple[Indices, Floats, Floats]:
+    def prior(self, user: int) -> Floats:
+        """Return the covariance of the prior of a user's deviations: (n_slots, n_slots)."""
+        slots = self.curvature.layout.slots
+        place = slots.coordinate[slots.start[user] : slots.start[user + 1]]
+        prior: Floats = self.variance[user] * np.eye(len(place))
+        if self.taste is not None and self.has_taste is not None and self.has_taste[user]:
+            at = np.flatnonzero(place < self.parameters.n_items)
+            prior[np.ix_(at, at)] = self.taste[np.ix_(place[at], place[at])]
+        return prior
+
+    def held(self, user: int, own: Floats) -> Floats:
+        """Return the slope of the prior at some deviations."""
+        if self.taste is None:
+            return np.asarray(own / max(self.variance[user], LEAST_VARIANCE))
+        return np.asarray(np.linalg.solve(self.prior(user), own))
+
+    def _touched(self, user: int) -> tuple[Indices, Entries, Entries]:
         """Return the local places, and what each counts for in margins and levels."""
         layout, vector = self.curvature.layout, self.parameters.vector
         slots, edges = layout.slots, layout.edges
@@ -181,20 +248,18 @@ class Seen:
         mine = slice(*edges.start[user : user + 2])
         place = slots.coordinate[begin:end].astype(np.int64)
         n_slots, items = len(place), place[place < vector.n_items]
+        first, second = edges.first[mine] - begin, edges.second[mine] - begin
+        one, threshold = np.ones(len(first)), n_slots - 1
+        margin, level = [(first, one), (second, -one)], [(np.full(len(first), threshold), one)]
+        trait = threshold - len(edges.columns)
+        others = list(edges.columns[:, mine])
+        if self.curvature.apart is not None:
+            trait, others = trait - 1, [self.curvature.apart[mine], *others]
+        margin += [(np.full(len(first), trait + k), amount) for k, amount in enumerate(others)]
         if vector.has_habits:
             place = np.append(place, vector.own_width + items)
-        first, second = edges.first[mine] - begin, edges.second[mine] - begin
-        row = np.arange(len(first))
-        margin, level = np.zeros((2, len(row), len(place)))
-        margin[row, first], margin[row, second] = 1.0, -1.0
-        threshold, n_columns = n_slots - 1, len(edges.columns)
-        margin[:, threshold - n_columns : threshold] = edges.columns[:, mine].T
-        if self.curvature.apart is not None:
-            margin[:, threshold - n_columns - 1] = self.curvature.apart[mine]
-        level[:, threshold] = 1.0
-        if vector.has_habits:
-            level[row, n_slots + first] = level[row, n_slots + second] = 1.0
-        return place, margin, level
+            level += [(n_slots + first, one), (n_slots + second, one)]
+        return place, Entries(margin), Entries(level)
 
 
 @dataclass(frozen=True, eq=False)

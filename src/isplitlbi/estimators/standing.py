@@ -19,6 +19,7 @@ from isplitlbi.estimators.certainty import (
     MOST_USERS,
     SEED,
     Certainty,
+    OfUser,
     Seen,
     Standing,
     no_surer,
@@ -30,7 +31,7 @@ from isplitlbi.typing import Floats, Indices
 
 __all__ = ["standing_of"]
 
-N_ROUNDS, N_ROUNDS_OF_ALL = 12, 3
+N_ROUNDS, N_ROUNDS_OF_ALL, N_ROUNDS_OF_TASTES = 12, 3, 5
 SETTLED = 0.003  # a relative change of the variance that is the last one
 FEWEST_TIMES, MOST_TIMES, MOST_CHANGE = 1.8, 8.0, 4.0  # of a correction
 ENOUGH_USERS = 500  # to tell by how much users differ
@@ -38,8 +39,12 @@ LEAST_VARIANCE, MOST_VARIANCE = 1e-6, 25.0
 MOST_STEP = (
     1.0  # of any score or deviation, in logits: far from the end, a whole step may go astray
 )
-# Errors are larger by this: by how much users differ is itself an estimate. It was settled on seeds
-# 1000 and up of benchmarks/intervals.py.
+# How tastes vary together is found for so many items at most. Beside what users tell, the usual
+# variance counts like so many users; a part of a taste of which votes know less than this counts as
+# if they knew it; and in no way do tastes vary by less than this share of the usual. Settled, like
+# the next, on seeds 1000 and up of benchmarks/intervals.py.
+MOST_ITEMS, USUAL_WEIGHT, LEAST_TOLD, LEAST_SHARE = 100, 4.0, 0.15, 0.05
+# Errors are larger by this: by how much users differ is itself an estimate.
 WIDER = 1.05
 
 
@@ -60,10 +65,11 @@ def standing_of(votes: Comparisons, fitted: Fitted) -> Standing:
     # Threads would wait for each other longer than these small matrices take.
     with threadpool_limits(1, user_api="blas"):
         some = _some(voters, ENOUGH_USERS, rng)
-        variance = _Rounds(votes, fitted, some, nu).settled().variance
+        settled = _Rounds(votes, fitted, some, nu).settled()
+        variance, taste = settled.variance, settled.of_tastes()
         some = _some(voters, MOST_USERS, rng)
         share = len(some) / len(voters)
-        last = _Rounds(votes, fitted, some, variance, share).go(N_ROUNDS_OF_ALL)
+        last = _Rounds(votes, fitted, some, variance, share, taste=taste).go(N_ROUNDS_OF_ALL)
         estimate = last.scores
         if share < 1.0:
             # Some of the users are elsewhere than all: what counts is by how much scores move.
@@ -86,6 +92,48 @@ def _some(users: Indices, most: int, rng: np.random.Generator) -> Indices:
 
 
 @dataclass
+class _Told:
+    """What users tell of how tastes vary together: arrays of (n_items, n_items).
+
+    Two camps differ in one way from each other, whatever the items. If each item's taste were taken
+    to vary by itself, as much as any other's, the scores of such a study would be off.
+    """
+
+    taste: Floats  # how tastes are taken to vary
+    more: Floats  # by how much more they do, as far as the votes know it
+    known: Floats  # which part of a taste they know
+    n_users: int = 0
+
+    @classmethod
+    def of(cls, taste: Floats) -> _Told:
+        """Begin with nobody."""
+        return cls(taste, np.zeros_like(taste), np.zeros_like(taste))
+
+    def note(self, found: OfUser, mean: Floats) -> None:
+        """Add what a user tells, whose deviations have this mean."""
+        at = np.flatnonzero(found.place[: len(found.units)] < len(self.taste))
+        items, error = found.place[at], found.inverse[np.ix_(at, at)]
+        taken = self.taste[np.ix_(items, items)]
+        whole = np.linalg.solve(taken, self.taste[items]).T  # from these items to all
+        squares = np.outer(mean[at], mean[at]) + error
+        self.more += whole @ (squares - taken) @ whole.T
+        self.known[:, items] += whole - whole @ np.linalg.solve(taken, error).T
+        self.n_users += 1
+
+    def learned(self, usual: Floats) -> Floats:
+        """Return how tastes vary, beside what is usual.
+
+        An EM step goes only as far as votes know; here it is made as long as that leaves out.
+        """
+        n_users = max(self.n_users, 1)
+        longer = np.linalg.inv(self.known / n_users + LEAST_TOLD * np.eye(len(usual)))
+        found = self.taste + longer @ (self.more / n_users) @ longer.T
+        found = (n_users * found + USUAL_WEIGHT * usual) / (n_users + USUAL_WEIGHT)
+        values, vectors = np.linalg.eigh(0.5 * (found + found.T))
+        return np.asarray((vectors * np.maximum(values, LEAST_SHARE * usual[0, 0])) @ vectors.T)
+
+
+@dataclass
 class _Rounds:
     """Newton steps of the consensus, with users who follow, and corrections of their variance."""
 
@@ -95,6 +143,7 @@ class _Rounds:
     variance: float  # by which users differ, in units of their terms
     share: float = 1.0  # of the users, that these are
     is_marginal: bool = True  # whether it counts how surely deviations are known
+    taste: Floats | None = None  # (n_items, n_items) how tastes vary, where that is known better
 
     def __post_init__(self) -> None:
         """Begin where the fit has ended."""
@@ -105,6 +154,7 @@ class _Rounds:
         self.row[self.kept] = np.arange(len(self.kept))
         self.precision = terms.precision(vector)[self.kept]
         self.variance = max(self.variance, LEAST_VARIANCE)
+        self.told: _Told | None = None
         # Who has left the consensus differs by as much as was found, and hardly pulls it.
         self.of_those_who_left = np.zeros(self.votes.n_users)
         if self.fitted.path is not None and self.fitted.time is not None:
@@ -139,10 +189,26 @@ class _Rounds:
                 break
         return self
 
+    def of_tastes(self) -> Floats | None:
+        """Find out how tastes vary together, once it is known by how much; not of many items."""
+        n_items = self.parameters.n_items
+        if n_items > MOST_ITEMS:
+            return None
+        usual = self.variance * np.eye(n_items)
+        self.taste = usual
+        for _ in range(N_ROUNDS_OF_TASTES):
+            self.told = _Told.of(self.taste)
+            self._step()
+            self.taste = self.told.learned(usual)
+        return self.taste
+
     def _seen(self) -> Seen:
         fitted = replace(self.fitted, parameters=self.parameters)
         everybody = np.maximum(self.of_those_who_left, self.variance)
-        return replace(Seen.of(self.votes, fitted), variance=everybody)
+        return replace(
+            Seen.of(self.votes, fitted), variance=everybody, taste=self.taste,
+            has_taste=self.of_those_who_left == 0.0,
+        )  # fmt: skip
 
     def _step(self) -> float:
         """Take a step; return how many times as much users differ as they were taken to."""
@@ -151,7 +217,7 @@ class _Rounds:
         bent, slope, following = self._nothing(), np.zeros(len(self.kept)), []
         for user in self.voters.tolist():
             found, mine = seen.of_user(user), slice(start[user], start[user + 1])
-            pull = found.units * found.pull[: len(found.units)] + own[mine] / seen.variance[user]
+            pull = found.units * found.pull[: len(found.units)] + seen.held(user, own[mine])
             there = np.flatnonzero(self.row[found.place] >= 0)
             at = self.row[found.place[there]]
             moved = found.pull + found.follows.T @ pull + self.is_marginal * found.unsure
@@ -167,6 +233,8 @@ class _Rounds:
             own[mine] += _held(found.follows @ step[found.place])
             if is_inside:
                 squares += float(np.sum((own[mine] + found.drift) ** 2))
+                if self.told is not None:
+                    self.told.note(found, own[mine] + found.drift)
                 known += float(np.sum(1.0 - np.diag(found.inverse) / self.variance))
         self.parameters = replace(parameters, consensus=parameters.consensus + step, deviation=own)
         return max(squares, LEAST_VARIANCE) / max(known, LEAST_VARIANCE) / self.variance
