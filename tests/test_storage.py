@@ -96,9 +96,7 @@ def test_the_day_of_the_fit_and_the_name_of_the_file_come_back(tmp_path):
     loaded = load_model(tmp_path / "model")
     assert (loaded.votes().file, loaded.fitted_.date) == ("tea.csv", "2026-01-31")
     # A folder from before they were kept can be read, too.
-    described = json.loads((tmp_path / "model" / "model.json").read_text())
-    del described["date"], described["file"]
-    (tmp_path / "model" / "model.json").write_text(json.dumps(described))
+    (tmp_path / "model" / "about.json").unlink()
     older = load_model(tmp_path / "model")
     assert (older.votes().file, older.fitted_.date) == (None, "")
 
@@ -132,7 +130,8 @@ def test_weights_and_groups_come_back(tmp_path):
 
 def test_the_folder_holds_what_it_says(folder, model):
     assert sorted(file.name for file in folder.iterdir()) == [
-        "abnormal.npz", "consensus.csv", "model.json", "path.npz", "selection.npz", "users.csv",
+        "abnormal.npz", "about.json", "consensus.csv", "model.json", "path.npz", "selection.npz",
+        "users.csv",
         "votes.npz",
     ]  # fmt: skip
     described = json.loads((folder / "model.json").read_text())
@@ -420,7 +419,7 @@ def of_mle(tmp_path):
 
 def test_a_model_without_a_path_keeps_its_parameters(of_mle):
     assert sorted(file.name for file in of_mle.iterdir()) == [
-        "consensus.csv", "model.json", "parameters.npz", "users.csv", "votes.npz",
+        "about.json", "consensus.csv", "model.json", "parameters.npz", "users.csv", "votes.npz",
     ]  # fmt: skip
     loaded = load_model(of_mle)
     assert loaded.path_ is None

@@ -7,7 +7,7 @@ What is listed here is public, and so is what the modules list in ``__all__``; t
 
 >>> from isplitlbi import Comparisons
 >>> Comparisons.from_arrays(user=["ann"], left=["tea"], right=["milk"], outcome=["tie"])
-Comparisons: 1 votes (100.0 % ties) by 1 users on 2 items
+Comparisons: 1 vote (100.0 % ties) by 1 user on 2 items
 """
 
 from __future__ import annotations

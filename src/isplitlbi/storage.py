@@ -2,6 +2,7 @@
 
     model.json       which estimator, its settings, what was chosen, the votes' fingerprint,
                      figures, what outcomes are called
+    about.json       the day of the fit and the name of the file of the votes: no number rests on it
     consensus.csv    tier,item,score
     users.csv        every user: list, effect, p-values, kind, quality, entry
     votes.npz        the votes, indexed; where workers have read them, only who voted how often
@@ -98,12 +99,10 @@ def save_model(model: ScoreEstimator, folder: str | Path, *, force: bool = False
     _refuse_some_of_the_votes(fitted.votes)
     target = Path(folder)
     refuse_existing(target, force=force)
-    described = json.dumps(_description(model), indent=2, ensure_ascii=False)
+    described, about = _description(model), _about(fitted)
     with folder_written_whole(target) as unfinished:
-        # A file's name may be no text; it comes back as it was.
-        (unfinished / "model.json").write_text(
-            described + "\n", encoding="utf-8", errors="surrogateescape"
-        )
+        _write_json(unfinished / "model.json", described)
+        _write_json(unfinished / "about.json", about)
         ranking_table(model).write_csv(unfinished / "consensus.csv")
         users_table(model).write_csv(unfinished / "users.csv")
         write_arrays(unfinished / "votes.npz", _votes_as_arrays(fitted))
@@ -152,7 +151,6 @@ def _description(model: ScoreEstimator) -> dict[str, Any]:
         "settings": _settings(model),
         "chosen": _chosen(fitted),
         "spreads": {name: float(spread) for name, spread in fitted.spreads.items()},
-        "date": fitted.date,
         "summary": main_figures(model),
         "tested": hasattr(model, "abnormality_"),
         "labels": {WINNERS[k]: label for k, label in model.outcome_labels_.by_outcome().items()},
@@ -163,8 +161,6 @@ def _description(model: ScoreEstimator) -> dict[str, Any]:
             "files": [file.name for file in fitted.votes.files],
             "options": dict(fitted.votes.options),
         }
-    elif fitted.votes.file is not None:
-        description["file"] = fitted.votes.file
     if fitted.selection is not None:
         candidates = fitted.selection.candidates
         description["selection"] = {
@@ -174,6 +170,18 @@ def _description(model: ScoreEstimator) -> dict[str, Any]:
             "chosen": candidates.index(fitted.selection.chosen),
         }
     return description
+
+
+def _about(fitted: Fitted) -> dict[str, Any]:
+    """Return what decides no number: when it was fitted, and the name of the file of the votes."""
+    file = None if isinstance(fitted.votes, Parts) else fitted.votes.file
+    return {"date": fitted.date, "file": file}
+
+
+def _write_json(file: Path, values: dict[str, Any]) -> None:
+    text = json.dumps(values, indent=2, ensure_ascii=False)
+    # A file's name may be no text; it comes back as it was.
+    file.write_text(text + "\n", encoding="utf-8", errors="surrogateescape")
 
 
 def _settings(model: ScoreEstimator) -> dict[str, Any]:
@@ -301,9 +309,13 @@ def _curves_as_arrays(selection: Selection) -> dict[str, Any]:
 # --- what is read --------------------------------------------------------------------------------
 
 
+def _read_json(file: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(file.read_text(encoding="utf-8", errors="surrogateescape"))
+    return found
+
+
 def _loaded(source: Path) -> ScoreEstimator:
-    text = (source / "model.json").read_text(encoding="utf-8", errors="surrogateescape")
-    described = json.loads(text)
+    described = _read_json(source / "model.json")
     if described["format"] != FORMAT:
         raise UnreadableModel(f"{source}: this is not a model folder.")
     if described["version"] not in READABLE:
@@ -316,7 +328,9 @@ def _loaded(source: Path) -> ScoreEstimator:
         solver = dict(settings["solver"])
         settings["solver"] = SOLVERS[solver.pop("name")](**solver)
     model = ESTIMATORS[described["estimator"]](**settings)
-    votes, summary = _votes_of(source, described.get("votes_in"), described.get("file"))
+    # Without this, nobody knows when and from where; that is all.
+    about = _read_json(source / "about.json") if (source / "about.json").is_file() else {}
+    votes, summary = _votes_of(source, described.get("votes_in"), about.get("file"))
     path = dynamics = time = selection = None
     if (source / "path.npz").exists() or "time" in chosen:
         time = chosen.pop("time")
@@ -334,7 +348,7 @@ def _loaded(source: Path) -> ScoreEstimator:
     link = link_named(settings["link"])
     fitted = Fitted(
         votes, summary, link, dynamics, time, parameters, path, selection, chosen=chosen,
-        spreads=described["spreads"], date=described.get("date", ""),
+        spreads=described["spreads"], date=about.get("date", ""),
     )  # fmt: skip
     tests = _tests_of(source, fitted) if described["tested"] else None
     labels = _labels_of(described.get("labels"))

@@ -34,11 +34,10 @@ from isplitlbi.data.loading import Options, load, load_frame
 from isplitlbi.data.notes import log_changes
 from isplitlbi.data.outcomes import WINNERS, outcomes_of_column
 from isplitlbi.data.times import durations_of, times_of
-from isplitlbi.data.vocabulary import Vocabulary, as_series, first_of, show
+from isplitlbi.data.vocabulary import Vocabulary, as_series, first_of, main_figures, show
 from isplitlbi.errors import InvalidRows, InvalidSetting, InvalidVotes
 from isplitlbi.lazy import pl
 from isplitlbi.markup import as_html
-from isplitlbi.nouns import NOUNS, Nouns
 from isplitlbi.typing import Floats, Integers, Labels, Mask, Places
 
 __all__ = ["Comparisons"]
@@ -463,14 +462,6 @@ def _in_use(labels: Labels, *columns: Integers) -> tuple[Labels, list[Integers]]
         used[column] = True
     place = (np.cumsum(used) - 1).astype(np.int32)
     return labels[used], [place[column] for column in columns]
-
-
-def main_figures(
-    n_votes: int, n_ties: int, n_users: int, n_items: int, nouns: Nouns = NOUNS
-) -> str:
-    """Say in one line what some votes are."""
-    ties = f" ({n_ties / n_votes:.1%} ties)".replace("%", " %") if n_votes else ""
-    return f"{n_votes:,} votes{ties} by {nouns.n_users(n_users)} on {nouns.n_items(n_items)}"
 
 
 def _check_shape(series: Mapping[str, pl.Series], names: Mapping[str, str], source: str) -> None:

@@ -10,10 +10,11 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from isplitlbi.data.comparisons import Comparisons, main_figures
+from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.data.features import Units
 from isplitlbi.data.splits import units
 from isplitlbi.data.times import TIMES
+from isplitlbi.data.vocabulary import main_figures
 from isplitlbi.nouns import NOUNS, Nouns
 from isplitlbi.typing import Labels, Places
 

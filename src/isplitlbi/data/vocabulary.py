@@ -13,9 +13,19 @@ from numpy.typing import NDArray
 
 from isplitlbi.errors import InvalidVotes
 from isplitlbi.lazy import nw, pl
+from isplitlbi.nouns import NOUNS, Nouns
 from isplitlbi.typing import Integers, Labels, Mask, Places
 
-__all__ = ["Vocabulary", "as_series", "counted", "first_of", "folded", "listed", "show"]
+__all__ = [
+    "Vocabulary",
+    "as_series",
+    "counted",
+    "first_of",
+    "folded",
+    "listed",
+    "main_figures",
+    "show",
+]
 
 # Ids are numbered in blocks of rows that double, since most ids are new in the first rows only, and
 # found in tables that fit a processor's cache.
@@ -325,6 +335,15 @@ def show(value: Any) -> str:
 def counted(n: int, unit: str) -> str:
     """Say how many there are: 1 row, 12 rows."""
     return f"{n:,} {unit}" if n == 1 else f"{n:,} {unit}s"
+
+
+def main_figures(
+    n_votes: int, n_ties: int, n_users: int, n_items: int, nouns: Nouns = NOUNS
+) -> str:
+    """Say in one line what some votes are."""
+    ties = f" ({n_ties / n_votes:.1%} ties)".replace("%", " %") if n_votes else ""
+    people, things = nouns.n_users(n_users), nouns.n_items(n_items)
+    return f"{counted(n_votes, 'vote')}{ties} by {people} on {things}"
 
 
 def listed(columns: Collection[str]) -> str:
