@@ -67,15 +67,21 @@ $(VENV)/.created:
 	$(PYTHON) -m venv --clear $(VENV)
 	@touch $@
 
+# Commands start faster where the sources are compiled, and not everybody's Python may write that.
+COMPILE = @$(BIN)/python -m compileall -q src
+
 # One stamp per set of dependencies. A changed pyproject.toml makes them all out of date.
 $(VENV)/.ready-core: $(VENV)/.created pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	$(COMPILE)
 	@touch $@
 
 $(VENV)/.ready-dev: $(VENV)/.created pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	$(COMPILE)
 	@touch $(foreach set,core report test lint bench dev,$(VENV)/.ready-$(set))
 
 $(VENV)/.ready-%: $(VENV)/.created pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[$*]'
+	$(COMPILE)
 	@touch $(VENV)/.ready-core $@
