@@ -26,7 +26,7 @@ from isplitlbi.fitting import Fitted
 from isplitlbi.model.differences import own_variances
 from isplitlbi.model.parameters import Parameters
 from isplitlbi.solvers.posterior import Curvature
-from isplitlbi.typing import Floats, Indices, Mask, Places
+from isplitlbi.typing import Floats, Indices, Places
 
 __all__ = ["Certainty", "OfUser", "Seen", "Standing", "no_surer", "prior_variances"]
 
@@ -146,9 +146,8 @@ class Seen:
     bent_by_margin: Floats  # (3, n_edges) how the curvature (mm, mt, tt) changes with the margin
     bent_by_level: Floats  # (3, n_edges) and with the threshold
     units: Floats  # (n_slots,) how large that of every slot is
-    # (n_items, n_items) how the tastes of those vary who have not left, where that is known better.
+    # (n_items, n_items) how tastes vary together, beyond that variance, where it is known.
     taste: Floats | None = None
-    has_taste: Mask | None = None  # (n_users,) who these are
 
     @classmethod
     def of(cls, votes: Comparisons, fitted: Fitted) -> Seen:
@@ -229,9 +228,9 @@ class Seen:
         slots = self.curvature.layout.slots
         place = slots.coordinate[slots.start[user] : slots.start[user + 1]]
         prior: Floats = self.variance[user] * np.eye(len(place))
-        if self.taste is not None and self.has_taste is not None and self.has_taste[user]:
+        if self.taste is not None:
             at = np.flatnonzero(place < self.parameters.n_items)
-            prior[np.ix_(at, at)] = self.taste[np.ix_(place[at], place[at])]
+            prior[np.ix_(at, at)] += self.taste[np.ix_(place[at], place[at])]
         return prior
 
     def held(self, user: int, own: Floats) -> Floats:

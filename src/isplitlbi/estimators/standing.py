@@ -32,7 +32,7 @@ from isplitlbi.typing import Floats, Indices
 
 __all__ = ["standing_of"]
 
-N_ROUNDS, N_ROUNDS_OF_ALL, N_ROUNDS_OF_TASTES = 12, 3, 5
+N_ROUNDS, N_ROUNDS_OF_ALL, N_ROUNDS_OF_TASTES = 12, 3, 6
 SETTLED = 0.003  # a relative change of the variance that is the last one
 FEWEST_TIMES, MOST_TIMES, MOST_CHANGE = 1.8, 8.0, 4.0  # of a correction
 ENOUGH_USERS = 500  # to tell by how much users differ
@@ -44,7 +44,7 @@ MOST_STEP = (
 # variance counts like so many users; a part of a taste of which votes know less than this counts as
 # if they knew it; and in no way do tastes vary by less than this share of the usual. Settled, like
 # the next, on seeds 1000 and up of benchmarks/intervals.py.
-MOST_ITEMS, USUAL_WEIGHT, LEAST_TOLD, LEAST_SHARE = 100, 4.0, 0.15, 0.05
+MOST_ITEMS, USUAL_WEIGHT, LEAST_TOLD, LEAST_SHARE = 100, 2.0, 0.08, 0.02
 # Errors are larger by this: by how much users differ is itself an estimate.
 WIDER = 1.05
 
@@ -226,10 +226,10 @@ class _Rounds:
     def _seen(self) -> Seen:
         fitted = replace(self.fitted, parameters=self.parameters)
         everybody = np.maximum(self.of_those_who_left, self.variance)
-        return replace(
-            Seen.of(self.votes, fitted), variance=everybody, taste=self.taste,
-            has_taste=self.of_those_who_left == 0.0,
-        )  # fmt: skip
+        seen = replace(Seen.of(self.votes, fitted), variance=everybody)
+        if self.taste is None:
+            return seen
+        return replace(seen, taste=self.taste - self.variance * np.eye(len(self.taste)))
 
     def _step(self) -> float:
         """Take a step; return how many times as much users differ as they were taken to."""
