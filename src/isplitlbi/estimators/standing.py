@@ -40,6 +40,8 @@ LEAST_VARIANCE, LEAST_OF_SCORES, MOST_VARIANCE = 1e-6, 0.01, 25.0
 MOST_STEP = (
     1.0  # of any score or deviation, in logits: far from the end, a whole step may go astray
 )
+# People differ in one way where it has so large a share of how tastes vary.
+ONE_WAY = 0.6
 # How tastes vary together is found for so many items at most. Beside what users tell, the usual
 # variance counts like so many users; a part of a taste of which votes know less than this counts as
 # if they knew it; and in no way do tastes vary by less than this share of the usual. Settled, like
@@ -67,8 +69,8 @@ def standing_of(votes: Comparisons, fitted: Fitted) -> Standing:
     with threadpool_limits(1, user_api="blas"):
         some = _some(voters, ENOUGH_USERS, rng)
         settled = _Rounds(votes, fitted, some, nu).settled()
-        variance, taste = settled.variance, settled.of_tastes()
-        of_scores = settled.variance_of_scores()
+        variance, of_scores = settled.variance, settled.variance_of_scores()
+        taste = settled.of_tastes()
         some = _some(voters, MOST_USERS, rng)
         share = len(some) / len(voters)
         last = _Rounds(votes, fitted, some, variance, share, taste=taste, of_scores=of_scores)
@@ -211,7 +213,11 @@ class _Rounds:
         return float(np.clip(found * wider**4, LEAST_OF_SCORES, MOST_VARIANCE))
 
     def of_tastes(self) -> Floats | None:
-        """Find out how tastes vary together, once it is known by how much; not of many items."""
+        """Find out whether people differ in one way, once it is known by how much; and in which.
+
+        Returns the covariance of tastes, or nothing where no way stands out: then these are
+        independent. It is not asked of many items.
+        """
         n_items = self.parameters.n_items
         if n_items > MOST_ITEMS:
             return None
@@ -221,7 +227,11 @@ class _Rounds:
             self.told = _Told.of(self.taste)
             self._step()
             self.taste = self.told.learned(usual)
-        return self.taste
+        values, vectors = np.linalg.eigh(self.taste)
+        if values[-1] < ONE_WAY * values.sum():
+            return None
+        rest, way = float(values[:-1].mean()), vectors[:, -1]
+        return np.asarray(rest * np.eye(n_items) + (values[-1] - rest) * np.outer(way, way))
 
     def _seen(self) -> Seen:
         fitted = replace(self.fitted, parameters=self.parameters)

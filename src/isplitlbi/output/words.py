@@ -118,12 +118,14 @@ def threshold_in_words(threshold: float | None, has_habits: bool, nouns: Nouns =
 
 
 def habits_in_words(ranking: Ranking) -> str:
-    """Say between what the tie factors of items lie."""
+    """Say between what the tie factors of items lie, or that they hardly differ."""
     least, most = int(np.argmin(ranking.habits)), int(np.argmax(ranking.habits))
     low, high = (
         f"{factor(ranking.habits[place])} ({printable(str(ranking.items[place]))})"
         for place in (least, most)
     )
+    if factor(ranking.habits[least]) == factor(ranking.habits[most]):
+        return f"All tie factors are about {factor(ranking.habits[most])}."
     return f"Tie factors go from {low} to {high}."
 
 
