@@ -320,7 +320,7 @@ def _ranked(standing: Standing, votes: Floats) -> tuple[Places, Mask]:
     if not missing.any():
         return missing, better
     n_apart = (better | better.T).sum(axis=1)
-    missing[2 * n_apart >= len(missing)] = 0
+    missing[2 * n_apart >= len(missing) - 1] = 0
     if missing.any():
         better = surely_better(*standing.at(np.flatnonzero(missing == 0))[:3])
     return missing, better
