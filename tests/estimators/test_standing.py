@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from isplitlbi import ISplitLBI
+from isplitlbi import Comparisons, ISplitLBI
 from isplitlbi.estimators import MarginMLE, standing
 from isplitlbi.estimators.certainty import Certainty
 from isplitlbi.estimators.standing import standing_of
@@ -101,3 +101,60 @@ def test_a_single_user_has_the_errors_that_the_model_expects(spread):
     found = standing_of(model.votes(), model.fitted_)
     assert np.isinf(found.freedom)
     assert np.all(np.diag(found.covariance) > 0.0)
+
+
+def camps(seed, n_users=120, n_items=8, sd=1.0):
+    """Return votes of two camps that differ in one way, and the mean scores of both."""
+    rng = np.random.default_rng(seed)
+    scores, way = rng.normal(0.0, 1.2, n_items), rng.normal(0.0, sd, n_items)
+    of_users = scores + np.where(rng.random((n_users, 1)) < 0.5, way, -way)
+    user = np.repeat(np.arange(n_users), 30)
+    left = rng.integers(n_items, size=user.size)
+    right = (left + rng.integers(1, n_items, size=user.size)) % n_items
+    margin = of_users[user, left] - of_users[user, right] + rng.logistic(size=user.size)
+    outcome = (margin > 0.5).astype(int) - (margin <= -0.5)
+    return Comparisons.from_arrays(user, left, right, outcome), scores, way
+
+
+def rounds_of(votes, model):
+    voters = np.flatnonzero(votes.votes_per_user)
+    return standing._Rounds(votes, model.fitted_, voters, model.nu_).settled()
+
+
+def test_two_camps_differ_in_one_way_and_people_with_tastes_of_their_own_do_not(spread):
+    votes, _, way = camps(3)
+    taste = rounds_of(votes, ISplitLBI(with_tests=False).fit(votes)).of_tastes()
+    values, vectors = np.linalg.eigh(taste)
+    assert abs(np.corrcoef(vectors[:, -1], way)[0, 1]) > 0.95
+    assert values[-1] == pytest.approx(np.sum(centred(way) ** 2), rel=0.5)
+    assert_allclose(values[:-1], values[0])  # in every other way they are alike
+    drawn, model = spread
+    assert rounds_of(drawn.votes, model).of_tastes() is None
+
+
+def test_the_scores_of_two_camps_are_nearer_to_the_truth_for_it(monkeypatch):
+    errors = {True: [], False: []}
+    for seed in range(4):
+        votes, scores, _ = camps(seed)
+        fitted = ISplitLBI(with_tests=False).fit(votes).fitted_
+        for knows in (True, False):
+            monkeypatch.setattr(standing, "MOST_ITEMS", 100 if knows else 0)
+            error = centred(standing_of(votes, fitted).estimate) - centred(scores)
+            errors[knows].append(np.mean(error**2))
+    assert np.mean(errors[True]) < np.mean(errors[False])
+
+
+def test_an_item_with_three_votes_may_be_anywhere_among_the_others():
+    drawn = study(5, n_users=40, taste_sd=0.3)
+    users, items = drawn.votes.users[drawn.votes.user], drawn.votes.items
+    left, right = items[drawn.votes.left], items[drawn.votes.right]
+    rare = Comparisons.from_arrays(
+        [*users, *users[[0, 40, 80]]], [*left, "rare", "rare", "rare"], [*right, *items[:3]],
+        [*drawn.votes.outcome, 1, 0, -1],
+    )  # fmt: skip
+    model = ISplitLBI(with_tests=False).fit(rare)
+    found = standing_of(rare, model.fitted_)
+    at, others = rare.items.tolist().index("rare"), drawn.truth.scores
+    assert found.prior_variance > np.var(others)  # it is known from few items
+    assert found.covariance[at, at] > 4 * np.median(np.diag(found.covariance))
+    assert model.leaderboard().rank[-1] == 0 and model.leaderboard().items[-1] == "rare"
