@@ -9,10 +9,11 @@ from scipy.stats import norm
 
 from crowds import SCORES, THRESHOLD, consensus_of, gather, vote
 from isplitlbi.abnormal import directions as directing
+from isplitlbi.abnormal import evidence
 from isplitlbi.abnormal.directions import Directions, Said
 from isplitlbi.abnormal.evidence import Way, explain_by, explain_by_one_item
 from isplitlbi.abnormal.expectation import Inputs
-from isplitlbi.abnormal.kinds import ORDINARY, OTHER_TASTE
+from isplitlbi.abnormal.kinds import COPIED, ORDINARY, OTHER_TASTE, OWN_SCORES, REVERSED
 from isplitlbi.abnormal.ordinary import Others, Yardstick
 from isplitlbi.model.links import LINKS, Logistic
 from isplitlbi.runtime.local import Local
@@ -215,6 +216,18 @@ def test_the_way_in_which_users_vote_has_the_largest_evidence(votes):
     for user, name in {"flat": "flat slope", "reversed": "mirrored slope", "ties": "level"}.items():
         place = votes.users.tolist().index(user)
         assert max(evidences, key=lambda each, at=place: evidences[each][at]) == name
+
+
+def test_all_arrive_however_far_they_are_out(votes, monkeypatch):
+    # Three times the scores: by the consensus some votes are next to impossible.
+    inputs, yardstick = known(votes, A_LITTLE, scale=3.0)
+    ways = [OWN_SCORES, OTHER_TASTE, COPIED, REVERSED]
+    soon = {way: explained(inputs, yardstick, way, asked(votes)).evidence for way in ways}
+    monkeypatch.setattr(evidence, "N_STEPS", 500)
+    monkeypatch.setattr(evidence, "ENOUGH", 1e-6)
+    for way in ways:
+        late = explained(inputs, yardstick, way, asked(votes)).evidence
+        assert_allclose(soon[way], late, atol=0.3)
 
 
 # --- one item --------------------------------------------------------------------------------

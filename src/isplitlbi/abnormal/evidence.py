@@ -22,7 +22,7 @@ from isplitlbi.typing import Floats, Mask, Places
 
 __all__ = ["Found", "Way", "explain_by", "explain_by_one_item"]
 
-N_STEPS = 12
+N_STEPS = 40
 ENOUGH = 0.05  # gain in nats below which a step is the last one
 MOST_OF_MARGIN, MOST_OF_LEVEL = 6.0, 2.0  # that a step changes any question by
 LEAST_SCALE = 0.25  # variance of consensus scores that tastes are relative to
