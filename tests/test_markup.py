@@ -34,7 +34,6 @@ def test_a_model_shows_its_votes_and_tiers_and_settings_where_it_is_not_fitted()
     model = MarginMLE().fit(VOTES)
     shown = model._repr_html_()
     assert "MarginMLE, fitted on 30 votes" in shown and "a&amp;b" in shown and len(shown) < 2000
-    assert model._repr_mimebundle_() == {"text/plain": repr(model), "text/html": shown}
     unfitted = MarginMLE(link="probit")._repr_html_()
     assert "not fitted" in unfitted and "<td>link</td><td>probit</td>" in unfitted
 

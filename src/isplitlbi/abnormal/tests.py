@@ -290,9 +290,7 @@ def _turned(inputs: Inputs) -> Inputs:
         noise = np.sqrt(answers.sum_by_user(expected.apart**2 * said.mm))
         before, against = against, slope < -CLEARLY_AGAINST * noise
         n_against, n_voted = inputs.runtime.total(float(against.sum()), float(answers.voted.sum()))
-        if (
-            2.0 * n_against > n_voted
-        ):  # more than half are not against the group: they are the group
+        if 2.0 * n_against > n_voted:  # so many are not against the group: they are the group
             against[:] = False
         elif not inputs.runtime.any(bool(np.any(against != before))):
             break

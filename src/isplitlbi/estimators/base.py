@@ -174,9 +174,6 @@ class ScoreEstimator(MeasuredEstimator):
         """Show a notebook what was fitted, in short; settings, where nothing was."""
         return shown_in_notebook(self)
 
-    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
-        return {"text/plain": repr(self), "text/html": self._repr_html_()}
-
     # --- rankings ---------------------------------------------------------------------------
 
     def scores(self, user: Any = None) -> Floats:

@@ -28,7 +28,15 @@ from isplitlbi.model.parameters import Parameters
 from isplitlbi.solvers.posterior import Curvature
 from isplitlbi.typing import Floats, Indices, Places
 
-__all__ = ["Certainty", "OfUser", "Seen", "Standing", "no_surer", "prior_variances"]
+__all__ = [
+    "Certainty",
+    "OfUser",
+    "Seen",
+    "Standing",
+    "no_surer",
+    "prior_variances",
+    "without_each",
+]
 
 MOST_USERS = 4000  # that the curvature of the consensus is added up from; beyond, a sample
 MOST_PLACES = 2500  # of a consensus whose covariance is found as a whole
@@ -122,9 +130,7 @@ class OfUser(NamedTuple):
     units: Floats  # (n_slots,) of the user's own, the first of the local places
     curvature: Floats  # (n_local, n_local)
     pull: Floats  # (n_local,) at the consensus
-    inverse: (
-        Floats  # (n_slots, n_slots) the covariance of the user's deviations, given the consensus
-    )
+    inverse: Floats  # (n_slots, n_slots) covariance of the user's deviations, given the consensus
     follows: Floats  # (n_slots, n_local) by how much these change with the consensus
     drift: Floats  # (n_slots,) from the likeliest deviations to their mean, given the consensus
     unsure: Floats  # (n_local,) how the logarithm of that covariance's determinant changes, halved
@@ -395,7 +401,7 @@ def _of_consensus(seen: Seen, voters: Indices) -> tuple[Floats, Floats, Indices,
     inverse = np.linalg.inv(total).astype(np.float64, copy=False)
     shift = np.zeros(vector.width)
     shift[kept] = -inverse @ (slope / share + precision * parameters.consensus[kept])
-    covariance = _without_each(seen, voters, inverse, row) / share
+    covariance = without_each(seen, voters, inverse, row) / share
     # Of few users, those who are there may happen to be alike: no less than the model expects. (Of
     # scores and thresholds, only differences are known, so that it has no expectation.)
     larger = np.ones(len(kept))
@@ -405,7 +411,7 @@ def _of_consensus(seen: Seen, voters: Indices) -> tuple[Floats, Floats, Indices,
     return covariance * np.outer(larger, larger), shift, row, inverse
 
 
-def _without_each(seen: Seen, voters: Indices, inverse: Floats, row: Indices) -> Floats:
+def without_each(seen: Seen, voters: Indices, inverse: Floats, row: Indices) -> Floats:
     """Return the covariance of the consensus by leaving out every user in turn (jackknife).
 
     Without a user, the consensus is elsewhere by their pull, under the curvature of the others.

@@ -24,6 +24,7 @@ from isplitlbi.estimators.certainty import (
     Standing,
     no_surer,
     prior_variances,
+    without_each,
 )
 from isplitlbi.fitting import Fitted
 from isplitlbi.model.differences import LEVEL, student
@@ -37,9 +38,8 @@ SETTLED = 0.003  # a relative change of the variance that is the last one
 FEWEST_TIMES, MOST_TIMES, MOST_CHANGE = 1.8, 8.0, 4.0  # of a correction
 ENOUGH_USERS = 500  # to tell by how much users differ
 LEAST_VARIANCE, LEAST_OF_SCORES, MOST_VARIANCE = 1e-6, 0.01, 25.0
-MOST_STEP = (
-    1.0  # of any score or deviation, in logits: far from the end, a whole step may go astray
-)
+# Of any score or deviation, in logits: far from the end, a whole step may go astray.
+MOST_STEP = 1.0
 # People differ in one way where it has so large a share of how tastes vary.
 ONE_WAY = 0.6
 # How tastes vary together is found for so many items at most. Beside what users tell, the usual
@@ -281,15 +281,10 @@ class _Rounds:
     def covariance(self) -> Floats:
         """Return that of the scores: by leaving out users, and no less than the model expects."""
         seen, bent = self._seen(), self._nothing()
-        found = [seen.at_consensus(user, self.row) for user in self.voters.tolist()]
-        for at, eliminated, _, _ in found:
+        for user in self.voters.tolist():
+            at, eliminated, _, _ = seen.at_consensus(user, self.row)
             bent[np.ix_(at, at)] += eliminated
-        inverse, n_users = self._inverse(bent), len(self.voters)
-        moved = np.zeros((n_users, len(inverse)))
-        for without, (at, eliminated, pull, _) in zip(moved, found, strict=True):
-            others = np.eye(len(at)) - eliminated @ inverse[np.ix_(at, at)]
-            without[:] = inverse[:, at] @ np.linalg.solve(others, pull)
-        rows = self.row[self.parameters.vector.scores]
-        moved = (moved - moved.mean(axis=0))[:, rows]
-        by_users = moved.T @ moved * ((n_users - 1) / n_users) / self.share
-        return WIDER**2 * no_surer(by_users, inverse[np.ix_(rows, rows)])
+        inverse, rows = self._inverse(bent), self.row[self.parameters.vector.scores]
+        scores = np.ix_(rows, rows)
+        by_users = without_each(seen, self.voters, inverse, self.row)[scores] / self.share
+        return WIDER**2 * no_surer(by_users, inverse[scores])
