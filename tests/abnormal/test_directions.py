@@ -1,5 +1,7 @@
 """In which ways users may deviate, beside the same written out in full."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -92,7 +94,7 @@ def test_slopes_vary_as_votes_bend_unless_weights_differ(known):
         if spread is not None:
             heavier = block.bend(*(answers.weight * each for each in (said.mm, said.mt, said.tt)))
             assert_allclose(spread, heavier)
-        assert block.spread(said, answers._replace(group=votes.user)) is None
+        assert block.spread(said, replace(answers, group=votes.user)) is None
 
 
 @pytest.mark.parametrize("link", LINKS)

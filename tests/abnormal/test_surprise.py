@@ -5,12 +5,14 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy.stats import chi2, multivariate_normal, norm
 
+from isplitlbi.abnormal.matrices import Precision
 from isplitlbi.abnormal.surprise import (
     DEVIATION_VARIANCE,
     SLOPES,
     Reading,
     Rest,
     Surprise,
+    evidence_of_more,
     read_off,
     surprise_of,
 )
@@ -25,7 +27,7 @@ def known():
     bend, ordinary = roots @ np.swapaxes(roots, 2, 3)
     ordinary *= 0.05
     pull = rng.normal(size=(5, WIDTH)) * 3
-    return ordinary, bend, pull, Surprise.of(Rest.of(ordinary, bend), N_TRAITS)
+    return ordinary, bend, pull, Surprise.of(Rest.of(Precision.of(ordinary), bend), N_TRAITS)
 
 
 def covariance(ordinary, bend, more):
@@ -33,8 +35,12 @@ def covariance(ordinary, bend, more):
 
 
 def test_the_evidence_compares_normal_densities(known):
-    ordinary, bend, pull, found = known
-    evidence = found.evidence(pull)
+    ordinary, bend, pull, _ = known
+    usual = Precision.of(ordinary)
+    rest = Rest.of_traits(usual, bend, N_TRAITS)
+    evidence = evidence_of_more(rest, ordinary, usual, bend, pull, N_TRAITS)
+    whole = evidence_of_more(Rest.of(usual, bend), ordinary, usual, bend, pull, N_TRAITS)
+    assert_allclose(evidence, whole)
     for user in range(len(pull)):
         nothing = np.zeros(WIDTH)
         usual = multivariate_normal(nothing, covariance(ordinary[user], bend[user], nothing))
@@ -72,7 +78,7 @@ def test_numbers_of_ordinary_users_have_the_moments_that_are_told(known):
 def test_slopes_of_weighted_votes_have_a_variance_of_their_own(known):
     ordinary, bend, _, usual = known
     same = bend + bend @ ordinary @ bend
-    rest = Rest.of(ordinary, bend)
+    rest = Rest.of(Precision.of(ordinary), bend)
     for field, value in usual._asdict().items():
         assert_allclose(getattr(Surprise.of(rest, N_TRAITS, same), field), value, rtol=1e-6)
     twice = Surprise.of(rest, N_TRAITS, 2 * same)
@@ -105,10 +111,11 @@ def test_no_ties_at_all_are_as_surprising_as_their_logarithm():
 
 def test_what_nothing_is_known_of_surprises_nobody():
     nothing = np.zeros((1, 4, 4))
-    found = Surprise.of(Rest.of(nothing, nothing), 2)
+    usual = Precision.of(nothing)
+    rest = Rest.of(usual, nothing)
     pull = np.zeros((1, 4))
-    assert found.statistic(pull) == 0.0
-    assert found.evidence(pull) == pytest.approx(0.0)
+    assert Surprise.of(rest, 2).statistic(pull) == 0.0
+    assert evidence_of_more(rest, nothing, usual, nothing, pull, 2) == pytest.approx(0.0)
 
 
 # --- what the number of a slope means -------------------------------------------------------

@@ -57,9 +57,13 @@ class Revote(NamedTuple):
     # By every yardstick: of the margin, by independent normal numbers, (n_rows, n_sources), and of
     # the threshold's logarithm, (n_sources,).
     moves: list[tuple[Singles, Singles]]
-    # (n_rows, 3, n_traits + n_directions + 4): what left adds, then what a tie adds beyond left,
+    # (3, n_traits + n_directions + 4, n_rows): what left adds, then what a tie adds beyond left,
     # and right beyond a tie.
     adds: Singles
+    # The same by vote of those that are drawn by themselves: all of them to the left, (n_added,),
+    # then beyond it, (2, n_added, n_votes).
+    at_left: Singles
+    beyond_left: Singles
     n_traits: int
     # Mean of the statistic of taste, as how many squares it varies, how surely the threshold is
     # known.
@@ -103,9 +107,10 @@ class Revote(NamedTuple):
                 rows = first + (votes if is_simple else np.arange(len(n_votes)))
                 width = widths[place]
                 shape = _filled(len(rows)), _filled(width)
-                added = np.zeros((shape[0], 3, shape[1] + 4), dtype=np.float32)
-                added[: len(rows), :, :width] = adds[rows, :, :width]
-                added[: len(rows), :, -4:] = adds[rows, :, -4:]
+                added = np.zeros((3, shape[1] + 4, shape[0]), dtype=np.float32)
+                added[:, :width, : len(rows)] = adds[rows, :, :width].transpose(1, 2, 0)
+                added[:, -4:, : len(rows)] = adds[rows, :, -4:].transpose(1, 2, 0)
+                by_vote = added if is_simple else added[:, :, votes]
                 all_moves = [
                     (_fill(each[rows, :width], *shape), _fill(by[place, :width], *shape[1:]))
                     for each, by in zip(moves, of_level, strict=True)
@@ -113,7 +118,8 @@ class Revote(NamedTuple):
                 yield cls(
                     n_votes, votes, np.flatnonzero(is_many), is_simple,
                     _fill(margin[rows], *shape[:1]), _fill(level[rows], *shape[:1]), all_moves,
-                    added, block.n_traits, tuple(moments[place].tolist()),
+                    added, by_vote[0].sum(axis=1), by_vote[1:], block.n_traits,
+                    tuple(moments[place].tolist()),
                     (found.slope.number[place], found.slope.root[place]), inputs.link,
                     expected.has_ties, answers.has_sides, noisy,
                 )  # fmt: skip
@@ -121,7 +127,12 @@ class Revote(NamedTuple):
     @property
     def n_numbers(self) -> int:
         """About how many numbers a draw takes."""
-        return max(len(self.margin), int(self.adds.shape[2]), len(self.votes))
+        return max(len(self.margin), int(self.adds.shape[1]), len(self.votes))
+
+    @property
+    def size(self) -> int:
+        """About how many numbers it keeps."""
+        return int(self.adds.size if self.is_simple else self.adds.size + self.beyond_left.size)
 
     def draw(self, n_draws: int, rng: np.random.Generator) -> Floats:
         """Vote so often; return the two statistics of those votes: (2, n_draws)."""
@@ -188,11 +199,12 @@ def _draw(
     # Draws are the last axis: what belongs to one vote lies together.
     first, n_users = revotes[0], len(revotes)
     n_rows = len(first.margin) if first.is_simple else len(first.votes)
-    moved = np.empty((n_users, first.adds.shape[2] - 4, n_draws), dtype=np.float32)
-    noise = np.zeros((n_users, n_rows, n_draws), dtype=np.float32)
+    moved = np.empty((n_users, first.adds.shape[1] - 4, n_draws), dtype=np.float32)
+    noise = np.empty((n_users, n_rows, n_draws), dtype=np.float32)
     for revote, rng, moves, mine in zip(revotes, rngs, moved, noise, strict=True):
         rng.random(out=moves, dtype=np.float32)
         revote.draw_noise(mine[: len(revote.votes)], rng)
+        mine[len(revote.votes) :] = 0.0
     _make_normal(moved)
     if first.noisy is None:
         share: Any = noise
@@ -221,18 +233,19 @@ def _statistics(
     threshold = np.exp(_together([each.level for each in revotes]))[:, :, None]
     # Of what votes add, only what these tests are about.
     there = slice(0 if 0 in tests else -4, None if 1 in tests else -4)
-    adds = _together([each.adds[:, :, there] for each in revotes])
-    rows = slice(None) if first.is_simple else first.votes
-    beyond = noise - margin[:, rows]  # by how much noise turns a vote to the right
+    by_vote, within = margin, threshold
+    if not first.is_simple:
+        by_vote, within = (each.take(first.votes, axis=1) for each in (margin, threshold))
+    beyond = np.subtract(noise, by_vote, out=by_vote)  # by how much noise turns a vote to the right
     if first.has_ties:
         beyond /= by_level
-        added = _added(adds[:, rows], beyond, threshold[:, rows])
-    else:
-        added = _added(adds[:, rows], beyond, None)
+    tie, right = np.swapaxes(_together([each.beyond_left[:, there] for each in revotes]), 0, 1)
+    added = _added(tie, right, beyond, within if first.has_ties else None)
+    added += _together([each.at_left[there] for each in revotes])[:, :, None]
     for question in first.many.tolist():
         within = threshold[0, question] * by_level[0, 0] if first.has_ties else 0.0
         counts = first.counts(question, margin[0, question], within, rngs[0])
-        added[0] += adds[0, question].T @ counts
+        added[0] += first.adds[:, there, question].T @ counts
     found = []
     if 0 in tests:
         numbers = added[:, :-4] if 1 in tests else added
@@ -269,15 +282,12 @@ def _make_normal(shares: Singles) -> None:
     np.multiply(radius, np.sin(angle), out=second)
 
 
-def _added(adds: Singles, beyond: Singles, threshold: Singles | None) -> Singles:
+def _added(tie: Singles, right: Singles, beyond: Singles, threshold: Singles | None) -> Singles:
     """Add up what votes add that are turned to the right so far: (n_users, n_added, n_draws)."""
-    left, tie, right = (np.swapaxes(adds[:, :, each], 1, 2) for each in range(3))
     if threshold is None:  # there are no ties
-        added = (tie + right) @ (beyond > 0.0)
-    else:
-        added = tie @ (beyond > -threshold)
-        added += right @ (beyond > threshold)
-    added += left.sum(axis=2)[:, :, None]
+        return np.asarray((tie + right) @ (beyond > 0.0))
+    added = tie @ (beyond > -threshold)
+    added += right @ (beyond > threshold)
     return np.asarray(added)
 
 
@@ -382,12 +392,12 @@ class Draws:
             drawn = self.drawn[tests, user].tolist()
             key = tuple(tests), tuple(drawn), revote.adds.shape if revote.is_simple else user
             alike.setdefault(key, []).append((user, revote))
-            n_numbers += revote.n_numbers * (total - min(drawn)) + revote.adds.size
+            n_numbers += revote.n_numbers * (total - min(drawn)) + revote.size
             if n_numbers >= MOST_NUMBERS:
                 self._draw_for(alike, total)
                 n_numbers = 0
-            if user not in self.kept and self.n_kept + revote.adds.size <= MOST_KEPT:
-                self.kept[user], self.n_kept = revote, self.n_kept + revote.adds.size
+            if user not in self.kept and self.n_kept + revote.size <= MOST_KEPT:
+                self.kept[user], self.n_kept = revote, self.n_kept + revote.size
         self._draw_for(alike, total)
 
     def _draw_for(self, alike: dict[tuple[Any, ...], list[tuple[int, Revote]]], total: int) -> None:

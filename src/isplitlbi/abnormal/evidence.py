@@ -14,7 +14,7 @@ import numpy as np
 
 from isplitlbi.abnormal.directions import NUMBERS_AT_ONCE, SIDE, SLOPE, Block, Said, for_each
 from isplitlbi.abnormal.expectation import Inputs
-from isplitlbi.abnormal.matrices import diagonals, precision, size, times
+from isplitlbi.abnormal.matrices import Precision, size, times
 from isplitlbi.abnormal.ordinary import Yardstick
 from isplitlbi.abnormal.surprise import Rest
 from isplitlbi.model.links import Link
@@ -86,10 +86,12 @@ def explain_by(
     def look(block: Block) -> None:
         # Small matrices of several ways at once take hardly longer than those of one.
         n_together = max(1, NUMBERS_AT_ONCE // block.size)
-        usual = yardstick.ordinary(block)
+        covariance = yardstick.ordinary(block)
+        usual = Precision.of(covariance)
         for begun in range(0, len(ways), n_together):
             some = ways[begun : begun + n_together]
-            prior = np.concatenate([_prior(inputs, yardstick, block, way, usual) for way in some])
+            priors = [_prior(inputs, yardstick, block, way, covariance, usual) for way in some]
+            prior = Precision.joined(priors)
             start = None
             if ordinary is not None:
                 start = np.concatenate([ordinary.near(block, way, has_sides) for way in some])
@@ -103,19 +105,23 @@ def explain_by(
 
 
 def _prior(
-    inputs: Inputs, yardstick: Yardstick, block: Block, way: Way, ordinary: Floats
-) -> Floats:
-    """Return the covariances of deviations that a way allows."""
+    inputs: Inputs, yardstick: Yardstick, block: Block, way: Way, covariance: Floats,
+    usual: Precision,
+) -> Precision:  # fmt: skip
+    """Return what a way allows, beside the covariances of ordinary users and their inverses."""
     scale = max(float(np.var(inputs.consensus.scores)), LEAST_SCALE)
-    more = np.zeros((len(block.users), block.width))
-    more[:, block.threshold] = way.of_level * yardstick.expected.has_ties
+    variance = np.einsum("nii->ni", covariance).copy()
+    variance[:, block.threshold] += way.of_level * yardstick.expected.has_ties
     if inputs.answers.has_sides:
-        more[:, SIDE] = way.of_side
-    more[:, block.n_traits :] = way.of_taste * scale
-    prior = ordinary + diagonals(more)
+        variance[:, SIDE] += way.of_side
     if way.of_slope or way.of_margin:
-        prior[:, SLOPE, SLOPE] = way.of_slope + way.of_margin / (2.0 * scale)
-    return prior
+        variance[:, SLOPE] = way.of_slope + way.of_margin / (2.0 * scale)
+    if not way.of_taste:  # traits depend on nothing else: only their units are others
+        return usual._replace(unit=np.sqrt(variance))
+    variance[:, block.n_traits :] += way.of_taste * scale
+    prior = covariance.copy()
+    np.einsum("nii->ni", prior)[:] = variance
+    return Precision.of(prior)
 
 
 def _note(found: Found, block: Block, way: Way, climbed: _Climbed, has_sides: bool) -> None:
@@ -163,15 +169,14 @@ class _Climbers(NamedTuple):
     margin: Floats  # of every question
     level: Floats
     counts: Floats
-    prior: Floats  # what `precision` makes of it, with...
-    unit: Floats  # ...its units
+    prior: Precision
 
     def of(self, some: Mask) -> _Climbers:
         """Return some of them."""
         asked = some[self.block.row]
         return _Climbers(
             self.block.of(some).alone(), self.margin[asked], self.level[asked], self.counts[asked],
-            self.prior[some], self.unit[some],
+            self.prior.some(some),
         )  # fmt: skip
 
     def look(self, link: Link, has_ties: bool, at: Floats, cost: Floats) -> _Point:
@@ -189,9 +194,9 @@ class _Climbers(NamedTuple):
         Far from where votes are likely they bend next to nothing, and a whole step leads beyond.
         """
         whole = point.pull + times(point.bend, point.at)
-        both = _together(self.prior, self.unit, point.bend)
-        moved = np.linalg.solve(both, (self.unit * whole)[:, :, None])[:, :, 0]
-        goal = np.asarray(self.unit * moved, dtype=np.float64)
+        both, unit = self.prior.with_votes(point.bend), self.prior.unit
+        moved = np.linalg.solve(both, (unit * whole)[:, :, None])[:, :, 0]
+        goal = np.asarray(unit * moved, dtype=np.float64)
         cost = 0.5 * np.sum(goal * (whole - times(point.bend, goal)), axis=1)
         by_margin, by_level = self.block.push(goal - point.at)
         furthest = np.maximum(np.abs(by_margin) / MOST_OF_MARGIN, np.abs(by_level) / MOST_OF_LEVEL)
@@ -203,7 +208,7 @@ class _Climbers(NamedTuple):
 
 
 def _climb(
-    inputs: Inputs, yardstick: Yardstick, block: Block, ways: Sequence[Way], prior: Floats,
+    inputs: Inputs, yardstick: Yardstick, block: Block, ways: Sequence[Way], prior: Precision,
     start: Floats | None = None,
 ) -> _Climbed:  # fmt: skip
     """Find the likeliest deviations of some users, by Newton steps that do not lead down.
@@ -216,8 +221,8 @@ def _climb(
     margin = np.concatenate([expected.margin[question] + (way.slope - 1.0) * apart for way in ways])
     level = np.concatenate([expected.level[question] + way.level for way in ways])
     counts = np.tile(answers.weighted[question], (n_ways, 1))
-    known, before, unit = precision(prior)
-    climbers = _Climbers(block.times(n_ways).alone(), margin, level, counts, known, unit)
+    climbers = _Climbers(block.times(n_ways).alone(), margin, level, counts, prior)
+    unit = prior.unit
     n_users, width = unit.shape
     found = _Climbed(
         np.zeros((n_users, width)), np.zeros(n_users), np.zeros(n_users),
@@ -225,9 +230,7 @@ def _climb(
     )  # fmt: skip
     going, has_ties = np.arange(n_users), expected.has_ties
     at = np.zeros((n_users, width)) if start is None else np.where(unit > 0.0, start, 0.0)
-    scaled = at / np.where(unit > 0.0, unit, 1.0)
-    cost = 0.5 * np.sum(scaled * times(known, scaled), axis=1)
-    point = climbers.look(inputs.link, has_ties, at, cost)
+    point = climbers.look(inputs.link, has_ties, at, prior.cost(at))
     goal, cost = climbers.step(point)
     for number in range(N_STEPS):
         there = climbers.look(inputs.link, has_ties, goal, cost)
@@ -241,8 +244,9 @@ def _climb(
         is_there = (~is_worse & (gain < ENOUGH)) | (number == N_STEPS - 1)
         if is_there.any():
             here, arrived = going[is_there], point.of(is_there)
-            both = _together(climbers.prior[is_there], climbers.unit[is_there], arrived.bend)
-            evidence = arrived.log_likelihood - arrived.cost - 0.5 * (size(both) + before[here])
+            both = climbers.prior.some(is_there).with_votes(arrived.bend)
+            narrowed = size(both) + prior.size[here]
+            evidence = arrived.log_likelihood - arrived.cost - 0.5 * narrowed
             found.mode[here], found.evidence[here] = arrived.at, evidence
             found.log_likelihood[here] = arrived.log_likelihood
             found.pull[here], found.bend[here] = arrived.pull, arrived.bend
@@ -255,11 +259,6 @@ def _climb(
         goal, cost = climbers.step(point)
         goal[is_worse], cost[is_worse] = half[is_worse], half_cost[is_worse]
     return found
-
-
-def _together(prior: Floats, unit: Floats, bend: Floats) -> Floats:
-    """Return how prior and votes bend together, in units of the prior."""
-    return np.asarray(unit[:, :, None] * bend * unit[:, None, :] + prior)
 
 
 def explain_by_one_item(
@@ -275,10 +274,11 @@ def explain_by_one_item(
     which = np.zeros(n_users, dtype=np.int64)
 
     def look(block: Block) -> None:
-        prior = yardstick.ordinary(block)
+        covariance = yardstick.ordinary(block)
+        usual = Precision.of(covariance)
         start = ordinary.near(block, Way(), inputs.answers.has_sides)
-        climbed = _climb(inputs, yardstick, block, [Way()], prior, start)
-        rest = Rest.of(prior, climbed.bend)
+        climbed = _climb(inputs, yardstick, block, [Way()], usual, start)
+        rest = Rest.of(usual, climbed.bend)
         left = times(rest.rows, climbed.pull + times(climbed.bend, climbed.mode))
         known = rest.variances
         gain = 0.5 * PROMOTION * left**2 / (1.0 + PROMOTION * known)
@@ -286,7 +286,8 @@ def explain_by_one_item(
         is_item = block.slot >= 0
         best = np.where(is_item, gain, -np.inf).argmax(axis=1)
         rows = np.arange(len(best))
-        prior[rows, best, best] += PROMOTION
+        covariance[rows, best, best] += PROMOTION
+        prior = Precision.of(covariance)
         climbed = _climb(inputs, yardstick, block, [Way()], prior, climbed.mode)
         evidence[block.users] = climbed.evidence - np.log(is_item.sum(axis=1))
         which[block.users] = block.item[rows, best]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -36,7 +37,8 @@ SAME_COUNT, MOST_VOTES = 1e-9, 5e6
 LEAST = np.finfo(np.float64).smallest_subnormal  # of a probability of which a logarithm is taken
 
 
-class Answers(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Answers:
     """The votes of every user, counted by question, user after user.
 
     A question is a pair of items as it was shown to one user (where sides mean something; else the
@@ -108,7 +110,7 @@ class Answers(NamedTuple):
         """Which users have votes."""
         return np.diff(self.start) > 0
 
-    @property
+    @cached_property
     def weighted(self) -> Floats:
         """The counts as sums of weights."""
         return np.asarray(self.counts * self.weight[:, None])
@@ -209,15 +211,14 @@ def of_answers(amounts: Floats, *, has_ties: bool, has_sides: bool) -> Floats:
     return np.asarray(sequences + scipy.special.gammaln(n_answers) + by_side)
 
 
-class Expectation(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Expectation:
     """What a consensus expects of every question; outcomes in the order left, tie, right."""
 
+    link: Link
     margin: Floats
     apart: Floats  # what the scores are of it
-    level: Floats  # the logarithm of the threshold
-    probability: Floats  # (n_questions, 3)
-    by_margin: Floats  # (n_questions, 3) slope of an outcome's log-probability in the margin
-    by_level: Floats  # (n_questions, 3) and in the logarithm of the threshold
+    threshold: Floats
     has_ties: bool
 
     @classmethod
@@ -235,21 +236,44 @@ class Expectation(NamedTuple):
         apart = np.asarray(answers.apart(consensus) + by_scores)
         margin = np.asarray(apart + answers.beside(consensus) + beside)
         threshold = consensus.threshold * answers.habit(consensus) * np.exp(by_level)
-        has_ties = consensus.terms.has_ties
-        probability = np.exp(log_probabilities(link, margin, threshold, has_ties=has_ties))
-        # By its logarithm a threshold near zero surprises no more than a large one. Without ties
-        # all slopes in it are zero, and nothing is looked for there.
-        level = np.log(np.maximum(np.broadcast_to(threshold, margin.shape), LEAST))
-        answering: Answering = LogThreshold(link) if has_ties else ForcedChoice(link)
+        threshold = np.broadcast_to(threshold, margin.shape)
+        return cls(link, margin, apart, threshold, consensus.terms.has_ties)
+
+    @cached_property
+    def level(self) -> Floats:
+        """The logarithm of the threshold.
+
+        By its logarithm a threshold near zero surprises no more than a large one. Without ties all
+        slopes in it are zero, and nothing is looked for there.
+        """
+        return np.asarray(np.log(np.maximum(self.threshold, LEAST)))
+
+    @cached_property
+    def probability(self) -> Floats:
+        """Of the outcomes: (n_questions, 3)."""
+        return np.exp(
+            log_probabilities(self.link, self.margin, self.threshold, has_ties=self.has_ties)
+        )
+
+    @property
+    def by_margin(self) -> Floats:
+        """Slopes of the outcomes' log-probabilities in the margin: (n_questions, 3)."""
+        return self._slopes[0]
+
+    @property
+    def by_level(self) -> Floats:
+        """Slopes in the logarithm of the threshold: (n_questions, 3)."""
+        return self._slopes[1]
+
+    @cached_property
+    def _slopes(self) -> tuple[Floats, Floats]:
+        answering: Answering = LogThreshold(self.link) if self.has_ties else ForcedChoice(self.link)
         slopes = [
-            -np.asarray(np.broadcast_to(slope, margin.shape))
+            -np.asarray(np.broadcast_to(slope, self.margin.shape))
             for outcome in ONE_OF_EACH
-            for slope in answering.vote_terms(margin, level, *outcome)[1:3]
+            for slope in answering.vote_terms(self.margin, self.level, *outcome)[1:3]
         ]
-        return cls(
-            margin, apart, level, probability, np.stack(slopes[::2], 1), np.stack(slopes[1::2], 1),
-            has_ties,
-        )  # fmt: skip
+        return np.stack(slopes[::2], 1), np.stack(slopes[1::2], 1)
 
     @property
     def log_probability(self) -> Floats:

@@ -16,8 +16,8 @@ import numpy as np
 
 from isplitlbi.abnormal.directions import SLOPE, Block, Directions, Said, for_each
 from isplitlbi.abnormal.expectation import Expectation, Inputs, without_items
-from isplitlbi.abnormal.matrices import diagonals, times
-from isplitlbi.abnormal.surprise import SLOPES, Rest, Surprise
+from isplitlbi.abnormal.matrices import Precision, diagonals, times
+from isplitlbi.abnormal.surprise import SLOPES, Rest, Surprise, evidence_of_more
 from isplitlbi.model.answering import log_probabilities
 from isplitlbi.typing import Floats, Mask, Places
 
@@ -257,29 +257,30 @@ class Yardstick:
         varies[:, block.threshold] += self.of_habits[block.users]
         return diagonals(varies) + self.others.noisier * error
 
-    def surprise(
-        self, block: Block, said: Said, inputs: Inputs, *, for_evidence: bool = False
-    ) -> Surprise:
-        """Return what is more than ordinary of these users; found once, as far as there is room.
-
-        An evidence needs less than the statistic.
-        """
+    def surprise(self, block: Block, said: Said, inputs: Inputs) -> Surprise:
+        """Return what is more than ordinary of these users; found once, as far as there is room."""
         key = block.users.tobytes()
         if key in self.kept:
             return self.kept[key]
         bend, ordinary = block.bend(said.mm, said.mt, said.tt), self.ordinary(block)
         spread = block.spread(said, inputs.answers)
         varies = None if spread is None else spread + bend @ ordinary @ bend
-        agreed = None
-        if not for_evidence:
-            agreed = self._agreed(block, inputs)
-            agreed /= np.maximum(bend[:, SLOPE, SLOPE], LEAST_KNOWN)[:, None]
-        found = Surprise.of(
-            Rest.of(ordinary, bend), block.n_traits, varies, agreed, float(self.variances[SLOPE])
-        )
+        agreed = self._agreed(block, inputs)
+        agreed /= np.maximum(bend[:, SLOPE, SLOPE], LEAST_KNOWN)[:, None]
+        rest = Rest.of(Precision.of(ordinary), bend)
+        found = Surprise.of(rest, block.n_traits, varies, agreed, float(self.variances[SLOPE]))
         if bend.size + sum(each.rows.size for each in self.kept.values()) <= MOST_KEPT:
             self.kept[key] = found
         return found
+
+    def evidence(self, block: Block, said: Said, pull: Floats) -> Floats:
+        """Return how likely deviations larger than ordinary make these slopes: a logarithm."""
+        bend, ordinary = block.bend(said.mm, said.mt, said.tt), self.ordinary(block)
+        spread = block.spread(said, self.directions.answers)
+        varies = None if spread is None else spread + bend @ ordinary @ bend
+        usual = Precision.of(ordinary)
+        rest = Rest.of_traits(usual, bend, block.n_traits)
+        return evidence_of_more(rest, ordinary, usual, bend, pull, block.n_traits, varies)
 
     def _agreed(self, block: Block, inputs: Inputs) -> Floats:
         """Return how far votes would go with the consensus, by slope: (n_users, n_slopes)."""
@@ -441,7 +442,8 @@ class _Look:
         centre = means[component]
         whole = pull + times(bend, self.mode - centre)
         ordinary = yardstick.around(block, self.error)
-        rest, spread = Rest.of(ordinary, bend), block.spread(said, yardstick.directions.answers)
+        usual, spread = Precision.of(ordinary), block.spread(said, yardstick.directions.answers)
+        rest = Rest.of(usual, bend)
         varies = None if spread is None else spread + bend @ ordinary @ bend
         left = times(rest.rows, whole)
         own = times(ordinary, left)
@@ -450,7 +452,7 @@ class _Look:
             gained = np.sum((pull - 0.5 * times(bend, step)) * step, axis=1)
             evidence = likelihood[block.users] + gained
             evidence -= 0.5 * (np.sum(own * left, axis=1) + rest.size)
-            more = Surprise.of(rest, block.n_traits, varies).evidence(whole)
+            more = evidence_of_more(rest, ordinary, usual, bend, whole, block.n_traits, varies)
             self.odds = np.logaddexp(more, (self.careless - evidence) / self.noisier)
         self.mode = centre + own
         # Yes or no: weights between would favour those who, by chance, agree best.

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import scipy
 
-from isplitlbi.abnormal.matrices import inverse, precision
+from isplitlbi.abnormal.matrices import Precision, diagonals, inverse, size, times
 from isplitlbi.typing import Floats
 
 __all__ = [
@@ -17,6 +17,7 @@ __all__ = [
     "Reading",
     "Rest",
     "Surprise",
+    "evidence_of_more",
     "read_off",
     "surprise_of",
 ]
@@ -31,29 +32,37 @@ SLOPES = np.array([1.0, 1.35, 1.7, 2.2, 3.0, 5.0, 10.0])
 
 
 class Rest(NamedTuple):
-    """What is left of slopes once ordinary deviations took their share: (n, width, width) each."""
+    """What is left of slopes once ordinary deviations took their share."""
 
-    rows: Floats  # by which slopes are multiplied to leave the rest
-    bend: Floats  # how votes bend
+    rows: Floats  # (n, width, width) by which slopes are multiplied to leave the rest
+    bend: Floats  # (n, width, width) how votes bend
     size: Floats  # (n,) by how much votes narrow the deviations down: a logarithm
 
     @classmethod
-    def of(cls, ordinary: Floats, bend: Floats) -> Rest:
+    def of(cls, ordinary: Precision, bend: Floats) -> Rest:
         """Find it for deviations of some covariance, and votes that bend so much."""
-        known, before, unit = precision(ordinary)
-        after, size = inverse(known + unit[:, :, None] * bend * unit[:, None, :])
-        rows = (bend * -unit[:, None, :]) @ (after * unit[:, None, :])
-        np.einsum("nii->ni", rows)[:] += 1.0
-        return cls(rows, bend, before + size)
+        after, size = inverse(ordinary.with_votes(bend))
+        unit = ordinary.unit
+        is_still = unit == 0.0  # where nobody deviates
+        if ordinary.known is None and not np.any(np.einsum("nii->ni", bend)[is_still]):
+            unit = np.where(is_still, 1.0, unit)
+            rows = after * unit[:, None, :] / unit[:, :, None]  # the same, without a product
+        else:
+            rows = (bend * -unit[:, None, :]) @ (after * unit[:, None, :])
+            np.einsum("nii->ni", rows)[:] += 1.0
+        return cls(rows, bend, ordinary.size + size)
 
-    @property
-    def known(self) -> Floats:
-        """The variance of the rest."""
-        return np.asarray(self.rows @ self.bend)
+    @classmethod
+    def of_traits(cls, ordinary: Precision, bend: Floats, n_traits: int) -> Rest:
+        """Find that of traits alone, the first directions, which is far less work."""
+        both, unit = ordinary.with_votes(bend), ordinary.unit[:, :, None]
+        rows = np.swapaxes(-unit * np.linalg.solve(both, unit * bend[:, :, :n_traits]), 1, 2)
+        np.einsum("nii->ni", rows[:, :, :n_traits])[:] += 1.0
+        return cls(rows, bend[:, :n_traits], ordinary.size + size(both))
 
     @property
     def variances(self) -> Floats:
-        """The diagonals of these: (n, width)."""
+        """The variance of the rest: (n, width)."""
         return np.asarray(np.einsum("nij,nij->ni", self.rows, self.bend))
 
 
@@ -127,7 +136,6 @@ class Surprise(NamedTuple):
     rows: Floats  # (n, width, width): what slopes are multiplied by
     known: Floats  # (n, n_traits) how surely each trait is known beside what is ordinary
     weigh: Floats  # (n, n_items, n_items): the statistic of taste weighs what is left by it
-    cost: Floats  # (n,) what a larger variance of taste costs, in nats
     mean: Floats  # (n,) of the statistic of taste, if a user is ordinary
     freedom: Floats  # (n,) and as how many squares it varies
     slope: Reading  # what the numbers of the first trait mean
@@ -140,12 +148,11 @@ class Surprise(NamedTuple):
         """Compare ordinary deviations with those of `DEVIATION_VARIANCE` more.
 
         Slopes of votes with different weights vary otherwise than votes bend. For ``agreed`` and
-        ``variance`` see `Reading`; evidences do without.
+        ``variance`` see `Reading`.
         """
         own = rest.rows[:, n_traits:] @ rest.bend[:, :, n_traits:]
         one = np.eye(own.shape[-1])
-        weigh, size = inverse(0.5 * (own + np.swapaxes(own, 1, 2)) + one / DEVIATION_VARIANCE)
-        cost = 0.5 * (size + len(one) * np.log(DEVIATION_VARIANCE))
+        weigh, _ = inverse(0.5 * (own + np.swapaxes(own, 1, 2)) + one / DEVIATION_VARIANCE)
         if varies is None:
             known = rest.variances[:, :n_traits]
             share = one - weigh / DEVIATION_VARIANCE
@@ -159,7 +166,7 @@ class Surprise(NamedTuple):
         if agreed is not None:
             first = rest.variances[:, 0]
             slope = Reading.of(agreed, first**2 / np.maximum(known[:, 0], TINY), variance)
-        return cls(rest.rows, known, weigh, cost, mean, freedom, slope)
+        return cls(rest.rows, known, weigh, mean, freedom, slope)
 
     @property
     def _scale(self) -> Floats:
@@ -184,13 +191,45 @@ class Surprise(NamedTuple):
         traits[:, 0] = self.slope.read(traits[:, 0])
         return surprise_of(traits, taste, self.mean, self.freedom, np.sqrt(self.known[:, -1]))
 
-    def evidence(self, pull: Floats) -> Floats:
-        """Return the logarithm of how much more likely slopes are if one of them is larger."""
-        traits, taste = self._split(pull)
-        more = DEVIATION_VARIANCE * self.known
-        of_traits = 0.5 * (traits**2 * more / (1.0 + more) - np.log1p(more))
-        found = np.column_stack([of_traits, 0.5 * taste - self.cost])
-        return np.asarray(np.logaddexp.reduce(found, axis=1) - np.log(found.shape[1]))
+
+def evidence_of_more(
+    rest: Rest, ordinary: Floats, usual: Precision, bend: Floats, pull: Floats, n_traits: int,
+    varies: Floats | None = None,
+) -> Floats:  # fmt: skip
+    """Return how much more likely slopes are if one trait, or taste, is larger: a logarithm.
+
+    ``usual`` is the inverse of what is ordinary; of the rest, that of traits is needed. Slopes of
+    votes with different weights vary otherwise than votes bend.
+    """
+    rows = rest.rows[:, :n_traits]
+    known = rest.variances[:, :n_traits]
+    if varies is not None:
+        known = np.einsum("nij,nij->ni", rows @ varies, rows)
+    more = DEVIATION_VARIANCE / (1.0 + DEVIATION_VARIANCE * known)
+    of_traits = times(rows, pull) ** 2 * more + np.log(more / DEVIATION_VARIANCE)
+    larger = np.zeros(pull.shape)
+    larger[:, n_traits:] = DEVIATION_VARIANCE
+    of_taste = _worth(Precision.of(ordinary + diagonals(larger)), bend, pull)
+    of_taste -= _worth(usual, bend, pull)
+    found = 0.5 * np.column_stack([of_traits, of_taste])
+    return np.asarray(np.logaddexp.reduce(found, axis=1) - np.log(found.shape[1]))
+
+
+def _worth(prior: Precision, bend: Floats, pull: Floats) -> Floats:
+    """Return twice the logarithm of how much likelier slopes are with such deviations than without.
+
+    The slopes are one more row of the matrix that is factorised: its last row solves for them.
+    """
+    n_users, width = pull.shape
+    both = np.empty((n_users, width + 1, width + 1))
+    both[:, :width, :width] = prior.with_votes(bend)
+    both[:, width, :width] = prior.unit * pull
+    # No matrix of correlations is larger than its width in any direction: this is large enough.
+    both[:, width, width] = 1.0 + width * np.sum(both[:, width, :width] ** 2, axis=1)
+    root = np.linalg.cholesky(both)  # which looks below the diagonal alone
+    sides = np.einsum("nii->ni", root)[:, :width]
+    solved = np.sum(root[:, width, :width] ** 2, axis=1)
+    return np.asarray(solved - 2.0 * np.sum(np.log(sides), axis=1) - prior.size)
 
 
 def surprise_of(

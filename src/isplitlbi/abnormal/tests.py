@@ -163,8 +163,7 @@ class _Standing(NamedTuple):
     """How everybody stands beside what is ordinary: a number for every user."""
 
     statistic: Floats  # minus the logarithm of a chance, roughly
-    evidence: Floats  # that deviations are larger than ordinary, in nats
-    uninformed: Floats  # by how much votes are likelier if they do not depend on the items, in nats
+    uninformed: Floats  # how little votes tell about the items, in nats
     apart: Floats  # squares of deviations from the consensus in all directions, for the effect
     mean: Floats  # of these, if there are none
     variance: Floats
@@ -181,36 +180,36 @@ def _said(inputs: Inputs, expected: Expectation) -> Said:
     )
 
 
-def _standing(
-    inputs: Inputs, yardstick: Yardstick, said: Said, *, is_last: bool = True
-) -> _Standing:
+def _uninformed(inputs: Inputs, said: Said, has_ties: bool) -> Floats:
+    """Return by how much votes are likelier if they do not depend on the items, in nats."""
+    answers = inputs.answers
+    return without_items(answers, has_ties) - answers.sum_by_user(said.log_likelihood)
+
+
+def _standing(inputs: Inputs, yardstick: Yardstick, said: Said) -> _Standing:
     answers = inputs.answers
     numbers = _Standing(*np.zeros((len(_Standing._fields), answers.n_users)))
-    numbers.uninformed[:] = without_items(answers, yardstick.expected.has_ties)
-    numbers.uninformed[:] -= answers.sum_by_user(said.log_likelihood)
+    numbers.uninformed[:] = _uninformed(inputs, said, yardstick.expected.has_ties)
 
     def stand(block: Block) -> None:
         users = block.users
         bend = block.bend(said.mm, said.mt, said.tt)
         pull = block.pull(said.by_margin, said.by_level)
-        found = yardstick.surprise(block, said, inputs, for_evidence=not is_last)
-        numbers.evidence[users] = found.evidence(pull)
-        if is_last:
-            numbers.statistic[users] = found.statistic(pull)
-            spread = block.spread(said, answers)
-            one = np.eye(block.width)
-            whole, _ = inverse(bend + one / DEVIATION_VARIANCE)
-            explained = one - whole / DEVIATION_VARIANCE  # is whole @ bend
-            share = explained if spread is None else whole @ spread
-            mean = np.einsum("nii->n", share)
-            # Errors of the consensus move these numbers as noise of votes does.
-            both = bend - explained / DEVIATION_VARIANCE  # is bend @ whole @ bend
-            others = yardstick.others
-            moved = others.noisier * np.einsum("nij,nij->n", both, others.error(block))
-            more = 1.0 + moved / np.maximum(mean, TINY)
-            numbers.apart[users] = np.sum(times(whole, pull) * pull, axis=1)
-            numbers.mean[users] = mean * more
-            numbers.variance[users] = 2.0 * more**2 * np.einsum("nij,nji->n", share, share)
+        numbers.statistic[users] = yardstick.surprise(block, said, inputs).statistic(pull)
+        spread = block.spread(said, answers)
+        one = np.eye(block.width)
+        whole, _ = inverse(bend + one / DEVIATION_VARIANCE)
+        explained = one - whole / DEVIATION_VARIANCE  # is whole @ bend
+        share = explained if spread is None else whole @ spread
+        mean = np.einsum("nii->n", share)
+        # Errors of the consensus move these numbers as noise of votes does.
+        both = bend - explained / DEVIATION_VARIANCE  # is bend @ whole @ bend
+        others = yardstick.others
+        moved = others.noisier * np.einsum("nij,nij->n", both, others.error(block))
+        more = 1.0 + moved / np.maximum(mean, TINY)
+        numbers.apart[users] = np.sum(times(whole, pull) * pull, axis=1)
+        numbers.mean[users] = mean * more
+        numbers.variance[users] = 2.0 * more**2 * np.einsum("nij,nji->n", share, share)
 
     for_each(yardstick.blocks(answers.voted), stand, inputs.runtime.n_threads)
     return numbers
@@ -258,8 +257,14 @@ def _yardstick(inputs: Inputs, tell: Callable[[float], None]) -> tuple[Inputs, Y
     tell(0.0)
     inputs = _turned(inputs)
     first = Yardstick.of(inputs, directions, answers.voted, FIRST_VARIANCE)
-    found = _standing(inputs, first, _said(inputs, first.expected), is_last=False)
-    odds = np.maximum(found.evidence, found.uninformed / answers.noisier)
+    said = _said(inputs, first.expected)
+    odds = _uninformed(inputs, said, first.expected.has_ties) / answers.noisier
+
+    def stand_out(block: Block) -> None:
+        pull = block.pull(said.by_margin, said.by_level)
+        odds[block.users] = np.maximum(odds[block.users], first.evidence(block, said, pull))
+
+    for_each(first.blocks(answers.voted), stand_out, runtime.n_threads)
     everybody = runtime.everybody(np.where(answers.voted, odds, np.inf))
     median = float(np.median(everybody[everybody < np.inf]))
     inside = odds <= max(OUTSIDE, median)
