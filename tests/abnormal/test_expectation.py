@@ -1,5 +1,7 @@
 """What users answered, and what a consensus expects."""
 
+from dataclasses import fields
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -132,7 +134,7 @@ def test_the_telling_votes_of_every_user_are_those_the_consensus_least_expected(
 
 
 def _assert_same_answers(one, other):
-    for name in set(Answers._fields) - {"columns"}:
+    for name in {field.name for field in fields(Answers)} - {"columns"}:
         here, there = getattr(one, name), getattr(other, name)
         assert (here is None) == (there is None), name
         if here is not None:
