@@ -69,9 +69,12 @@ Some = TypeVar("Some", bound=Work)
 
 
 def for_each(
-    parts: Iterable[Some], call: Callable[[Some], None], n_threads: int, *, is_much: bool = False
+    parts: Iterable[Some], call: Callable[[Some], None], n_threads: int, is_much: bool | None = None
 ) -> None:
-    """Call for each part, on several threads where that is worth it."""
+    """Call for each part, on several threads where that is worth it.
+
+    Whether it is, is either known, or told by the matrices of the parts.
+    """
     some = list(parts)
     left = iter(some[::-1])  # each thread takes the next one; the largest are last
 
@@ -79,13 +82,17 @@ def for_each(
         for part in left:
             call(part)
 
-    is_much = is_much or sum(part.work for part in some) >= MUCH_WORK
-    if n_threads == 1 or not is_much:
+    if is_much is None:
+        is_much = sum(part.work for part in some) >= MUCH_WORK
+    n_threads = min(n_threads, len(some))
+    if n_threads <= 1 or not is_much:
         take()
         return
-    with ThreadPoolExecutor(n_threads) as pool:
-        for thread in [pool.submit(take) for _ in range(n_threads)]:
-            thread.result()
+    with ThreadPoolExecutor(n_threads - 1) as pool:
+        others = [pool.submit(take) for _ in range(n_threads - 1)]
+        take()
+        for other in others:
+            other.result()
 
 
 @dataclass(frozen=True)

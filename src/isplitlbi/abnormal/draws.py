@@ -161,8 +161,11 @@ class Revote(NamedTuple):
         of_left, of_right = self.noisy
         shape = 1 + int(max(of_left.max(), of_right.max())), noise.shape[1]
         if isinstance(self.link, Logistic):  # the difference of two such numbers is logistic
-            noises = rng.random(shape, dtype=np.float32)
-            noises = np.log(SMALLEST - np.log(ONE - noises))
+            noises = np.empty(shape, dtype=np.float32)
+            rng.random(out=noises, dtype=np.float32)
+            for start in (ONE, SMALLEST):
+                np.subtract(start, noises, out=noises)
+                np.log(noises, out=noises)
             noises.take(of_left, axis=0, out=noise, mode="clip")
             noise -= noises.take(of_right, axis=0, mode="clip")
             return
@@ -372,11 +375,18 @@ class Draws:
         self.beyond, self.drawn = np.zeros((2, 2, n_users), dtype=np.int64)
         numbers = np.random.default_rng(inputs.seed).random((3, inputs.runtime.n_users))
         self.fate, *self.place = numbers[:, first : first + n_users]
+        self.n_votes = inputs.answers.sum_by_user(inputs.answers.n_votes)
 
     @property
     def are_enough(self) -> Mask:
         """For which users enough draws were further out than their votes."""
         return self.beyond >= ENOUGH_BEYOND
+
+    def work(self, users: Mask, total: int) -> float:
+        """Return about how many numbers are to be drawn for some users, up to so many draws."""
+        numbers = np.maximum(self.n_votes, self.yardsticks[0].directions.n_columns)
+        left = total - self.drawn.max(axis=0, where=~self.is_settled, initial=0)
+        return float(np.sum((numbers * left)[users]))
 
     def draw(self, total: int, block: Block) -> None:
         """Draw up to that many times, or until enough draws were further out than the votes."""

@@ -40,6 +40,7 @@ __all__ = ["Flags", "benjamini_hochberg", "find_flags"]
 # from chance.
 ROUNDS = (30, 100, 300, 1_000, 3_000, 10_000, 50_000, 400_000)
 LEAST_BEFORE_FLAG, LEAST_IF_CLEAR, CLEARLY, MANY = 1_000, 300, 3.0, 3_000
+MUCH_DRAWN = 5e6  # numbers: with fewer, threads wait for each other
 HOPELESS = 0.01  # the chance of as many draws further out, if a user is to be flagged
 
 # The consensus is that of the users of whom it is not more likely that they stand out than not,
@@ -98,10 +99,12 @@ def find_flags(
     q_value = np.ones((2, answers.n_users))
     for number, total in enumerate(ROUNDS):
         tell(0.5 + 0.5 * number / len(ROUNDS))
-        # Later on a user's draws are most of the work, and matrices are known already.
-        most = None if number == 0 else -(-int(going.sum()) // (2 * runtime.n_threads))
+        most, is_much = None, None
+        if number > 0:  # then a user's draws are the work, and matrices are known already
+            most = -(-int(going.sum()) // (2 * runtime.n_threads))
+            is_much = draws.work(going, total) >= MUCH_DRAWN
         blocks = yardstick.blocks(going, most)
-        for_each(blocks, partial(draws.draw, total), runtime.n_threads, is_much=number > 0)
+        for_each(blocks, partial(draws.draw, total), runtime.n_threads, is_much)
         for test, p_value in enumerate(draws.p_value):
             q_value[test] = benjamini_hochberg(runtime.everybody(p_value))[mine]
         draws.is_settled = _settled(draws, q_value, total, is_informed, fdr)
