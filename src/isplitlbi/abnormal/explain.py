@@ -142,8 +142,10 @@ class _Evidences(NamedTuple):
         # Ties alone can be explained by nearly everything; then nothing else is asked about.
         varied = asked & (ties < ONE_ANSWER)
         answered = without_items(answers, has_ties)
-        found = explain_by(inputs, yardstick, (ORDINARY, OTHER_THRESHOLD)[: 1 + has_ties], asked)
-        found |= explain_by(inputs, yardstick, [FLAT, REVERSED], varied)
+        simple = [ORDINARY, FLAT, REVERSED, OTHER_THRESHOLD]
+        found = explain_by(inputs, yardstick, simple[: 3 + has_ties], asked)
+        for way in (FLAT, REVERSED):
+            found[way].evidence[~varied] = -np.inf
         values: dict[Explanation, Floats] = {way: each.evidence for way, each in found.items()}
         values[Beyond.ANSWERS] = np.where(asked, answered, -np.inf)
         if (sequence := explain_by_order(inputs, asked)) is not None:
