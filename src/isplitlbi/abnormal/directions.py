@@ -282,23 +282,31 @@ class Block(NamedTuple):
 
     def bend(self, mm: Floats, mt: Floats, tt: Floats) -> Floats:
         """Return curvatures: (n_users, width, width)."""
-        width, last = self.width, self.threshold
-        first = self.row * width
+        n_users, width, last = len(self.users), self.width, self.threshold
         mm, mt, tt = mm[self.question], mt[self.question], tt[self.question]
-        # Halves of the diagonals and one side of them; then the same on the other side.
-        where, values = [(first + last) * width + last], [0.5 * tt]
-        for place, (column, amount) in enumerate(zip(self.columns, self.amounts, strict=True)):
-            weighted, row = amount * mm, (first + column) * width
-            where += [row + column, row + last]
-            values += [0.5 * amount * weighted, amount * mt]
-            others = zip(self.columns[place + 1 :], self.amounts[place + 1 :], strict=True)
-            for other, more in others:
-                where.append(row + other)
-                values.append(more * weighted)
-        size = len(self.users) * width * width
-        half = np.bincount(np.concatenate(where), np.concatenate(values), size)
-        half = half.reshape(-1, width, width)
-        return np.asarray(half + np.swapaxes(half, 1, 2))
+        *traits, left, right = self.columns
+        first, begins = self.row * width, np.searchsorted(self.row, np.arange(n_users))
+        items = np.concatenate([first + left, first + right])
+
+        def by_item(of_left: Floats, of_right: Floats) -> Floats:
+            added = np.bincount(items, np.concatenate([of_left, of_right]), n_users * width)
+            return np.asarray(added.reshape(n_users, width))
+
+        # What two items have in common, then their diagonals; the right one counts the other way.
+        both = np.bincount((first + left) * width + right, -mm, n_users * width * width)
+        found = both.reshape(n_users, width, width)
+        found = np.asarray(found + np.swapaxes(found, 1, 2))
+        np.einsum("nii->ni", found)[:] += by_item(mm, mm)
+        # The rows of traits, of which the threshold is the last; then their columns.
+        moved = [amount * mm for amount in self.amounts[: len(traits)]] + [mt]
+        for one, by in enumerate(moved):
+            found[:, one] += by_item(by, -by)
+            for other, amount in enumerate(self.amounts[: len(traits)]):
+                found[:, one, other] = np.add.reduceat(amount * by, begins)
+        found[:, last, last] = np.add.reduceat(tt, begins)
+        found[:, :last, last] = found[:, last, :last]
+        found[:, last + 1 :, : last + 1] = np.swapaxes(found[:, : last + 1, last + 1 :], 1, 2)
+        return found
 
     def spread(self, said: Said, answers: Answers) -> Floats | None:
         """Return the variance of slopes, where it is not how votes bend.

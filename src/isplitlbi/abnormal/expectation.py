@@ -182,7 +182,9 @@ def share_of_group(votes: Comparisons) -> Floats:
     keys = votes.user * (keys.max(initial=0) + 1) + keys
     _, group = np.unique(keys, return_inverse=True)
     items = [group * np.int64(votes.n_items) + item for item in (votes.left, votes.right)]
-    n_items = np.bincount(np.unique(np.concatenate(items)) // votes.n_items)
+    items_of_groups = np.sort(np.concatenate(items))
+    is_first = np.diff(items_of_groups, prepend=-1) > 0
+    n_items = np.bincount(items_of_groups[is_first] // votes.n_items)
     votes_per_item = 2.0 * np.bincount(group) / n_items
     return np.asarray(3.0 / (2.0 + votes_per_item))[group]
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 from isplitlbi.abnormal.expectation import Inputs
 from isplitlbi.abnormal.explain import Explained, explain, in_numbers
@@ -72,7 +73,7 @@ def find_abnormal_in(
     """Do the same, given all that it rests on."""
     check_fdr(fdr)
     # The matrices are small: threads of the linear algebra would only wait for each other.
-    with threadpool_limits(1, user_api="blas"):
+    with _libraries().limit(limits=1, user_api="blas"):
         flags = find_flags(inputs, fdr, progress)
         inputs = replace(inputs, consensus=flags.consensus)
         is_different = flags.q_value <= fdr
@@ -90,6 +91,12 @@ def find_abnormal_in(
         fdr, **tested, flagged=flagged, list=found.list, kind=found.kind,
         explanation=found.sentence, quality=quality, slope=slope, side=side, threshold=threshold,
     )  # fmt: skip
+
+
+@cache
+def _libraries() -> ThreadpoolController:
+    """Find the libraries that have threads of their own, once."""
+    return ThreadpoolController()
 
 
 def _with_lists_apart(
