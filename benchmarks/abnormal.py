@@ -384,7 +384,7 @@ def time(asked: Asked) -> None:
         if votes is None:
             continue
         ratios, fits = [], []
-        for _ in range(1 if name == large else 3):
+        for _ in range(1 if name == large else 9):
             begun = perf_counter()
             model = ISplitLBI(with_tests=False).fit(votes)
             after = perf_counter()

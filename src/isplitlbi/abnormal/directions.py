@@ -293,9 +293,9 @@ class Block(NamedTuple):
             return np.asarray(added.reshape(n_users, width))
 
         # What two items have in common, then their diagonals; the right one counts the other way.
-        both = np.bincount((first + left) * width + right, -mm, n_users * width * width)
-        found = both.reshape(n_users, width, width)
-        found = np.asarray(found + np.swapaxes(found, 1, 2))
+        pairs = np.bincount((first + left) * width + right, -mm, n_users * width * width)
+        half: Floats = pairs.reshape(n_users, width, width).astype(np.float64, copy=False)
+        found = np.asarray(half + np.swapaxes(half, 1, 2))
         np.einsum("nii->ni", found)[:] += by_item(mm, mm)
         # The rows of traits, of which the threshold is the last; then their columns.
         moved = [amount * mm for amount in self.amounts[: len(traits)]] + [mt]
