@@ -131,8 +131,7 @@ def test_weights_and_groups_come_back(tmp_path):
 def test_the_folder_holds_what_it_says(folder, model):
     assert sorted(file.name for file in folder.iterdir()) == [
         "abnormal.npz", "about.json", "consensus.csv", "model.json", "path.npz", "selection.npz",
-        "users.csv",
-        "votes.npz",
+        "standing.npz", "users.csv", "votes.npz",
     ]  # fmt: skip
     described = json.loads((folder / "model.json").read_text())
     assert described["summary"]["votes"] == len(VOTES)
@@ -419,7 +418,8 @@ def of_mle(tmp_path):
 
 def test_a_model_without_a_path_keeps_its_parameters(of_mle):
     assert sorted(file.name for file in of_mle.iterdir()) == [
-        "about.json", "consensus.csv", "model.json", "parameters.npz", "users.csv", "votes.npz",
+        "about.json", "consensus.csv", "model.json", "parameters.npz", "standing.npz", "users.csv",
+        "votes.npz",
     ]  # fmt: skip
     loaded = load_model(of_mle)
     assert loaded.path_ is None

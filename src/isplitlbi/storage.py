@@ -8,6 +8,7 @@
     votes.npz        the votes, indexed; where workers have read them, only who voted how often
     path.npz         the regularization path, where there is one
     parameters.npz   consensus and deviations, where there is no path to take them from
+    standing.npz     how surely the scores are known, where that was found or takes next to no time
     abnormal.npz     the tests of the users, where they were tested
     selection.npz    the score curves of the cross-validation, where there was one
 
@@ -43,6 +44,7 @@ from isplitlbi.errors import (
     UnreadablePath,
 )
 from isplitlbi.estimators import LBI, ISplitLBI, MarginMLE, PerUser, ScoreEstimator
+from isplitlbi.estimators.certainty import Standing
 from isplitlbi.estimators.contract import check_is_fitted
 from isplitlbi.estimators.isplitlbi import SOLVERS
 from isplitlbi.files import folder_written_whole, read_arrays, write_arrays
@@ -110,6 +112,9 @@ def save_model(model: ScoreEstimator, folder: str | Path, *, force: bool = False
             write_arrays(unfinished / "parameters.npz", _parameters_as_arrays(fitted.parameters))
         else:
             _small_enough(fitted.path, fitted.time).save(unfinished / "path.npz")
+        if model.stands_already:
+            standing = model.standing()._asdict() | {"fingerprint": fitted.summary.fingerprint}
+            write_arrays(unfinished / "standing.npz", standing)
         if hasattr(model, "abnormality_"):
             tests = _tests_as_arrays(model.abnormality_, fitted.summary.fingerprint)
             write_arrays(unfinished / "abnormal.npz", tests)
@@ -354,7 +359,7 @@ def _loaded(source: Path) -> ScoreEstimator:
     labels = _labels_of(described.get("labels"))
     if parameters.terms.has_ties and len(set(labels.outcomes)) != len(OUTCOMES):
         raise UnreadableModel(f"{source}: it has no words for some outcomes; fit the model again.")
-    return model.adopt(fitted, tests, labels=labels)
+    return model.adopt(fitted, tests, labels=labels, standing=_standing_of(source, fitted))
 
 
 def _labels_of(described: dict[str, Any] | None) -> OutcomeLabels:
@@ -410,6 +415,21 @@ def _fit_together(parameters: Parameters, votes: Comparisons | Parts, summary: S
         layout = parameters.terms.layout(votes)
         return np.array_equal(slots, layout.slots.coordinate)
     return bool(fits)
+
+
+def _standing_of(source: Path, fitted: Fitted) -> Standing | None:
+    """Return how surely the scores are known, if that was stored."""
+    if not (source / "standing.npz").is_file():
+        return None
+    values = read_arrays(source / "standing.npz")
+    same_votes = values.pop("fingerprint") == fitted.summary.fingerprint
+    freedom, prior_variance = float(values.pop("freedom")), float(values.pop("prior_variance"))
+    found = Standing(**values, freedom=freedom, prior_variance=prior_variance)
+    n_items = fitted.parameters.n_items
+    shapes = found.estimate.shape, found.covariance.shape
+    if not same_votes or shapes != ((n_items,), (n_items, n_items)):
+        raise UnreadableModel(f"{source}: its files do not belong together; fit the model again.")
+    return found
 
 
 def _tests_of(source: Path, fitted: Fitted) -> Abnormality:

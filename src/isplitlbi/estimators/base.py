@@ -18,6 +18,7 @@ from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.data.labels import NUMBERS, OutcomeLabels
 from isplitlbi.errors import InvalidSetting, InvalidVotes
 from isplitlbi.estimators.cards import OwnScores, effect_of_features, own_scores
+from isplitlbi.estimators.certainty import Standing
 from isplitlbi.estimators.contract import check_is_fitted, clone
 from isplitlbi.estimators.effect import Effect
 from isplitlbi.estimators.inputs import (
@@ -138,8 +139,12 @@ class ScoreEstimator(MeasuredEstimator):
         abnormality: Abnormality | None = None,
         *,
         labels: OutcomeLabels = NUMBERS,
+        standing: Standing | None = None,
     ) -> Self:
-        """Take over what was fitted, what was found of users, and what outcomes are called."""
+        """Take over what was fitted, what was found of users, and what outcomes are called.
+
+        Besides, where the items stand, if that is known already.
+        """
         terms, common = fitted.parameters.terms, fitted.parameters.common
         self._know(fitted.summary.users, fitted.summary.items, labels, has_ties=terms.has_ties)
         self.fitted_, self.summary_, self.link_ = fitted, fitted.summary, fitted.link
@@ -164,7 +169,7 @@ class ScoreEstimator(MeasuredEstimator):
         if fitted.costs is not None:
             self.costs_ = fitted.costs
         self._tested: dict[float, TestedUsers] = {}
-        self._certainty = self._standing = self._board = None
+        self._certainty, self._standing, self._board = None, standing, None
         self._boards_without: dict[bytes, Leaderboard] = {}
         if abnormality is not None:
             self._remember(abnormality)

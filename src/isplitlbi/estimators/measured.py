@@ -36,6 +36,8 @@ from isplitlbi.typing import Floats
 
 __all__ = ["MeasuredEstimator", "leaderboard_of"]
 
+FEW = 5_000  # numbers of users' own: beside so many, it takes about a second where items stand
+
 
 class MeasuredEstimator(ScorePredictor):
     """One that has taken over a fit, and says how surely its numbers are known."""
@@ -95,12 +97,29 @@ class MeasuredEstimator(ScorePredictor):
         """
         check_is_fitted(self, "fitted_")
         if self._board is None:
-            board = leaderboard_of(self.votes(), self.fitted_, self._where_items_stand())
+            board = leaderboard_of(self.votes(), self.fitted_, self.standing())
             self._board = board.framed_as(self._frame_kind)
         if self._board.nouns != self.nouns:  # since then, items are called something else
             board = replace(self._board, nouns=self.nouns)
             self._board = board.framed_as(self._frame_kind)
         return self._board
+
+    def standing(self) -> Standing:
+        """Return the best estimate of the scores, with the covariance of its errors.
+
+        Intervals of ranks, scores and differences are made of it. It is found once, and stored
+        with the model.
+        """
+        check_is_fitted(self, "fitted_")
+        if self._standing is None:
+            self._standing = standing_of(self.votes(), self.fitted_)
+        return self._standing
+
+    @property
+    def stands_already(self) -> bool:
+        """Whether `standing` is known, or takes next to no time to find."""
+        is_here = isinstance(self.fitted_.votes, Comparisons)
+        return self._standing is not None or (is_here and len(self.parameters_.deviation) <= FEW)
 
     def head_to_head(self) -> HeadToHead:
         """Return every pair that was compared: what the votes say, and the consensus expects."""
@@ -111,7 +130,7 @@ class MeasuredEstimator(ScorePredictor):
     def consensus_intervals(self) -> tuple[Floats, Floats]:
         """Return the intervals of the leaderboard (95 %), in the order of ``items_``."""
         check_is_fitted(self, "fitted_")
-        return score_intervals(self.parameters_.common.scores, self._where_items_stand())
+        return score_intervals(self.parameters_.common.scores, self.standing())
 
     def features(self) -> FeatureEffects:
         """Return what features count for in the consensus, with 95 % intervals.
@@ -151,11 +170,6 @@ class MeasuredEstimator(ScorePredictor):
                 "users differ. Fit ISplitLBI."
             )
         return user_cards(self.votes(), self._known_how_surely(), users, self.nouns)
-
-    def _where_items_stand(self) -> Standing:
-        if self._standing is None:
-            self._standing = standing_of(self.votes(), self.fitted_)
-        return self._standing
 
     def _known_how_surely(self) -> Certainty:
         if self._certainty is None:
