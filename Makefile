@@ -14,22 +14,26 @@ unexport ISPLITLBI_BACKEND NUMBA_DISABLE_JIT
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test browser lint bench clean
+.PHONY: help setup demo test coverage browser lint bench clean
 
 help:  ## say what there is
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' \
-		| awk -F '\t' '{ printf "  make %-8s %s\n", $$1, $$2 }'
+		| awk -F '\t' '{ printf "  make %-9s %s\n", $$1, $$2 }'
 
 setup: $(VENV)/.ready-dev  ## install everything a developer needs into .venv
 
 demo: $(VENV)/.ready-report  ## simulate a study, fit it, print what was found, write the report
 	$(BIN)/isplitlbi demo --report demo-report.html --force
 
-test: $(VENV)/.ready-test browser  ## all tests with coverage, then the backend tests without compilation
-	$(BIN)/python -m pytest -n auto --maxprocesses $(MAX_PROCESSES) --dist loadfile --no-loadscope-reorder \
-		--cov --cov-report=term
+PYTEST = $(BIN)/python -m pytest -n auto --maxprocesses $(MAX_PROCESSES) --dist loadfile --no-loadscope-reorder
+
+test: $(VENV)/.ready-test browser  ## all tests, then the backend tests without compilation
+	$(PYTEST)
 	ISPLITLBI_BACKEND=numpy $(BIN)/python -m pytest -m backend -q \
 		-n auto --maxprocesses $(MAX_PROCESSES)
+
+coverage: $(VENV)/.ready-test browser  ## all tests once more, with the lines and branches that they run
+	$(PYTEST) --cov --cov-report=term
 
 # The tests of the report drive Chromium. Where it is missing and may be installed, it is; otherwise
 # they are skipped and say so.
