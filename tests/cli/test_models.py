@@ -155,7 +155,7 @@ def test_names_are_not_broken_where_the_output_is_piped(tmp_path):
 
 def test_pairs_are_not_those_of_one_user(model_folder, monkeypatch, capsys):
     said = refused(monkeypatch, capsys, "rank", model_folder, "--user", "user-01", "--matrix")
-    assert said == "isplitlbi: give --user or --matrix, not both: pairs are those of everybody.\n"
+    assert said == "isplitlbi: give --user or --matrix, not both: --matrix is for everybody.\n"
 
 
 def test_a_leaderboard_does_not_wait_for_votes_that_are_elsewhere(model_folder, monkeypatch):
@@ -178,7 +178,7 @@ def test_unknown_users_are_taken_for_the_consensus_and_said_to_be(model_folder, 
     pairs.write_text("user,left,right\nnobody,item-01,item-02\nuser-01,item-01,item-02\n")
     done = run("predict", model_folder, pairs)
     assert done.returncode == 0
-    assert "taken for the consensus: nobody." in done.stderr
+    assert "so the consensus predicts for: nobody." in done.stderr
     assert len(done.stdout.splitlines()) == 3
 
 
