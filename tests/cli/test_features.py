@@ -75,7 +75,7 @@ REFUSED = {
     "empty": (["--feature", ""], "'' is no name of a feature"),
     "no number": (["--feature", "word"], "more: word 'long' is not a number."),
     "missing": (["--feature", "gap"], "row 2: gap is missing."),
-    "zero": (["--feature", "zero"], "0 in every vote, so that nothing can be learnt of it."),
+    "zero": (["--feature", "zero"], "0 in every vote, so nothing can be learnt about it."),
     "one side": (["--feature", "half"], "has a column 'half_left' and none 'half_right'."),
 }
 

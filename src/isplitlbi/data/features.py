@@ -227,8 +227,8 @@ class Squares(NamedTuple):
         if not is_part and not scale.all():
             name = names[int(np.argmin(scale))]
             raise InvalidVotes(
-                f"{source}: the feature {name} is 0 in every vote, so that nothing can be learnt "
-                "of it. Leave out ", Setting("features", [name]), ".",
+                f"{source}: the feature {name} is 0 in every vote, so nothing can be learnt about "
+                "it. Leave out ", Setting("features", [name]), ".",
             )  # fmt: skip
         return Units(tuple(names), np.where(scale > 0, scale, 1.0))
 
