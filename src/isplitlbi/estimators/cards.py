@@ -428,7 +428,7 @@ def _of_slope(slope: Measured, nouns: Nouns) -> str:
         return "Votes against the order of the group"
     if not slope.excludes(1.0):
         if slope.high - slope.low > UNCLEAR:
-            return f"Too few votes to say how sharply this {nouns.user} tells {nouns.items} apart"
+            return "Too few votes to know the sharpness"
         return f"Tells {nouns.items} apart about as sharply as the group"
     if slope.low > 1.0:
         return f"Tells {nouns.items} apart more sharply than the group"
