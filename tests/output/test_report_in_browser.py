@@ -868,7 +868,7 @@ def test_without_scripts_the_tables_are_there_and_the_page_says_what_is_missing(
     context = browser.new_context(java_script_enabled=False)
     page = context.new_page()
     page.goto(report.as_uri())
-    assert "need them" in page.locator("main noscript").inner_text()
+    assert "need scripts" in page.locator("main noscript").inner_text()
     assert items_shown(page) == model.leaderboard().items.tolist()
     assert not page.locator("#without-abnormal").is_visible()
     for name in ("unreliable", "different"):

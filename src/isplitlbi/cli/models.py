@@ -129,7 +129,7 @@ OneUser = Annotated[
 ]
 WithEffect = Annotated[
     bool,
-    typer.Option("--effect", help="Show instead every item with and without the users on a list."),
+    typer.Option("--effect", help="Show every item instead, with and without these users."),
 ]
 
 

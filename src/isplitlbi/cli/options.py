@@ -107,7 +107,7 @@ BothBadVotes = Annotated[
     BothBad,
     typer.Option(
         "--both-bad",
-        help="What to do with votes that say both sides are bad: count a tie, or drop them.",
+        help="What to do with votes that say both sides are bad: count them as ties or drop them.",
     ),
 ]
 DropInvalid = Annotated[
@@ -131,7 +131,9 @@ Call = Annotated[
         "repeated. Columns of files keep their names.",
     ),
 ]
-User = Annotated[str | None, typer.Option(help="For this user; for the consensus by default.")]
+User = Annotated[
+    str | None, typer.Option(help="Use this user's own ranking; the consensus by default.")
+]
 Rule = Annotated[
     str,
     typer.Option(

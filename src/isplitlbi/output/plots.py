@@ -79,7 +79,10 @@ def cross_validation(
         why = "it has no path" if model.path_ is None else "its time was given"
         raise InvalidSetting(f"this model has no cross-validation: {why}.")
     axes, curves = _axes(axes, (6, 3.6)), model.selection_.chosen
-    names = {"dense": "with all deviations", "sparse": "with those of users who left"}
+    names = {
+        "dense": "with all deviations",
+        "sparse": f"with those of {model.nouns.users} who left",
+    }
     for estimate, colour in (("dense", "#2166ac"), ("sparse", "#d9762b")):
         mean = curves.mean(scoring, estimate)  # type: ignore[arg-type]
         spread = np.nan_to_num(curves.spread(scoring, estimate))  # type: ignore[arg-type]
