@@ -57,7 +57,7 @@ class Unfinished:
             if not force:
                 raise PlaceTaken(
                     f"a fit of {model_folder} was interrupted; go on with ",
-                    Setting("resume", True), ", or start anew with ", Setting("force", True), ".",
+                    Setting("resume", True), ", or begin again with ", Setting("force", True), ".",
                 )  # fmt: skip
             shutil.rmtree(place.folder)
         return place

@@ -47,13 +47,13 @@ def test_the_explanation_says_what_was_seen(found, place, voters):
     ties = percent(voters["tie-happy"][2] == 0)
     assert f"declares {ties} ties in 300 votes (" in said("tie-happy")
     assert "never declares a tie in 300 votes (" in said("never-tie")
-    assert said("promoter") == "votes like others but for item-1, which is put far higher"
+    assert said("promoter") == "votes like others, but puts item-1 far higher"
     assert "as 2 others who stand out" in said("ring-1")
     for user, words in {
         "reversed": "turns the consensus upside down",
         "careless": "hardly depend on what is shown",
-        "sharper": "is surer of it",
-        "blunter": "is less sure of it",
+        "sharper": "is more certain of it",
+        "blunter": "is less certain of it",
         "different taste": "votes by a ranking of their own",
         "pattern": "answers follow a pattern",
         "fatigue": "with care at first",

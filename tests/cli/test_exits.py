@@ -77,7 +77,7 @@ def test_any_other_error_is_a_bug_with_its_traceback(capsys, kind):
     *lines, last = shown.splitlines()
     assert lines[0] == "Traceback (most recent call last):"
     assert lines[-1] == f"{kind.__name__}: operands could not be broadcast together"
-    assert last.startswith("isplitlbi: this is a bug of isplitlbi")
+    assert last.startswith("isplitlbi: this is a bug in isplitlbi")
 
 
 def test_a_bug_inside_a_command_shows_its_traceback(tmp_path, monkeypatch, capsys):

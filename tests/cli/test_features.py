@@ -65,18 +65,18 @@ def test_bad_features_of_pairs_are_refused(file, table, tmp_path, monkeypatch, c
         assert sentence in refused(monkeypatch, capsys, "predict", tmp_path / "model", pairs)
     table.drop("length_right").write_csv(pairs)
     told = refused(monkeypatch, capsys, "predict", tmp_path / "model", pairs)
-    assert "the feature length has a column 'length_left' and none 'length_right'" in told
+    assert "the feature length has a column 'length_left' but no column 'length_right'" in told
 
 
 REFUSED = {
     "no such columns": (["--feature", "width"], "leave out --feature width."),
     "twice": (["--feature", "length", "--feature", "length"], "length is given more than once."),
     "a role": (["--feature", "winner"], "a feature cannot be called winner"),
-    "empty": (["--feature", ""], "'' is no name of a feature"),
+    "empty": (["--feature", ""], "'' is not a name of a feature"),
     "no number": (["--feature", "word"], "more: word 'long' is not a number."),
     "missing": (["--feature", "gap"], "row 2: gap is missing."),
-    "zero": (["--feature", "zero"], "0 in every vote, so that nothing can be learnt of it."),
-    "one side": (["--feature", "half"], "has a column 'half_left' and none 'half_right'."),
+    "zero": (["--feature", "zero"], "0 in every vote, so nothing can be learnt about it."),
+    "one side": (["--feature", "half"], "has a column 'half_left' but no column 'half_right'."),
 }
 
 

@@ -122,7 +122,7 @@ def test_one_users_ranking_comes_with_what_the_user_is_like(model_folder):
     for sentence in load_model(model_folder).user_card("user-01").words:
         assert in_one_line(sentence) in shown
     assert "user-01's own ranking, in tiers tier item score 95 % differs ties" in shown
-    assert "beside the mean of all items" in shown
+    assert "relative to the mean of all items" in shown
 
 
 def test_the_leaderboard_has_a_line_per_item_and_says_what_its_words_mean(model_folder):
@@ -155,7 +155,7 @@ def test_names_are_not_broken_where_the_output_is_piped(tmp_path):
 
 def test_pairs_are_not_those_of_one_user(model_folder, monkeypatch, capsys):
     said = refused(monkeypatch, capsys, "rank", model_folder, "--user", "user-01", "--matrix")
-    assert said == "isplitlbi: give --user or --matrix, not both: pairs are those of everybody.\n"
+    assert said == "isplitlbi: give --user or --matrix, not both: --matrix is for everybody.\n"
 
 
 def test_a_leaderboard_does_not_wait_for_votes_that_are_elsewhere(model_folder, monkeypatch):
@@ -178,7 +178,7 @@ def test_unknown_users_are_taken_for_the_consensus_and_said_to_be(model_folder, 
     pairs.write_text("user,left,right\nnobody,item-01,item-02\nuser-01,item-01,item-02\n")
     done = run("predict", model_folder, pairs)
     assert done.returncode == 0
-    assert "taken for the consensus: nobody." in done.stderr
+    assert "so the consensus predicts for: nobody." in done.stderr
     assert len(done.stdout.splitlines()) == 3
 
 
@@ -226,7 +226,7 @@ def test_a_list_can_be_asked_for(stored, model, format):
     both = as_csv("abnormal", stored, "--list", "different", "--kind", "reversed")
     assert len(both) == 0
     shown = output_of("abnormal", stored, "--list", "different")
-    assert "Different: unlike the group" in shown
+    assert "Different: votes differ from the group" in shown
     assert "Unreliable: " not in shown
 
 
@@ -275,17 +275,17 @@ def test_the_table_says_who_in_which_way_and_whether_it_matters(stored, model):
     counts = len(model.unreliable_users_), len(model.different_users_)
     assert text.startswith(
         f"{counts[0]} of {len(model.users_)} users are unreliable, {counts[1]} are different; "
-        "5 % of each list may be named by chance. "
+        "5 % of the names on each list may be there by chance. "
         "Unreliable: votes tell little about the items user votes effect kind quality explanation"
     )
-    assert "Different: unlike the group by more than is ordinary here user" in text
+    assert "Different: votes differ from the group more than is usual here user" in text
     assert in_one_line(model.effect_of_leaving_out().sentence()) in text
     for user, effect, low, high in users_table(model).filter("abnormal").select(
         "user", "effect", "effect_low", "effect_high"
     ).iter_rows():  # fmt: skip
         told = f"{effect:.2f} ({low:.2f}-{high:.2f})"
         assert any(line.startswith(user.split()[0]) and told in line for line in shown.splitlines())
-    assert "2 users have too few votes to be named at all" in text
+    assert "2 users have too few votes to be on a list" in text
     assert "normal-01" not in text
     for user in ("reversed", "careless", "never-tie"):
         assert user in text

@@ -181,8 +181,8 @@ def test_numbers_that_are_none_are_refused_with_their_rows(differences, message)
         (["left"], "a feature cannot be called left"),
         ("winner", "a feature cannot be called winner"),
         (["threshold"], "cannot be called threshold"),
-        ([""], "'' is no name of a feature"),
-        ([3], "3 is no name of a feature"),
+        ([""], "'' is not a name of a feature"),
+        ([3], "3 is not a name of a feature"),
     ],
 )
 def test_names_that_mean_something_else_are_refused(names, message, tmp_path):
@@ -298,8 +298,8 @@ def test_a_missing_number_in_a_file_is_refused_with_its_row_or_dropped(way, tmp_
     [
         ("width", "no columns 'length_left' and 'length_right' for the feature length, nor one of "
          "differences, 'length'; found: user, left, right, winner, width"),
-        ("length_left", "has a column 'length_left' and none 'length_right'. Add it, or give one"),
-        ("length_right", "has a column 'length_right' and none 'length_left'"),
+        ("length_left", "has a column 'length_left' but no column 'length_right'. Add it, or"),
+        ("length_right", "has a column 'length_right' but no column 'length_left'"),
     ],
 )  # fmt: skip
 def test_a_feature_without_its_columns_is_refused(header, message, tmp_path):
@@ -415,7 +415,7 @@ def test_pairs_come_with_their_features(way, tmp_path):
 @pytest.mark.parametrize(
     "columns, message",
     [
-        ("length_left\nu,a,b,1\n", "has a column 'length_left' and none 'length_right'"),
+        ("length_left\nu,a,b,1\n", "has a column 'length_left' but no column 'length_right'"),
         ("length\nu,a,b,1\nu,a,b,\n", "row 2: length is missing"),
         ("length\nu,a,b,1\nu,a,b,long\n", "row 2: length 'long' is not a number"),
         ("length\nu,a,b,1\nu,a,b,inf\n", "row 2: length inf is not a finite number"),

@@ -98,7 +98,8 @@ def test_names_and_files_are_left_out_together_and_counted(reading, tmp_path):
     found = leave_out(reading, [file, "rum"])
     assert_same(found.votes, reading.votes.without(users=["ann"], items=["rum"]))
     assert told(found) == [
-        "Left out: 4 votes of 1 user and 1 item; without these, 1 other user had no votes left."
+        "Left out: 4 votes of 1 user and 1 item. "
+        "Without these votes, 1 other user had no votes left."
     ]
     items = leave_out(reading, [written(tmp_path, "tier,item\n1,rum\n")])
     assert items.votes.items.tolist() == ["milk", "tea"]
@@ -108,7 +109,7 @@ def test_names_and_files_are_left_out_together_and_counted(reading, tmp_path):
 def test_a_file_that_names_nobody_leaves_all(reading, tmp_path):
     found = leave_out(reading, [written(tmp_path, "user,kind\n")])
     assert found.votes is reading.votes
-    assert told(found) == ["Left out: nothing, since no user and no item is named."]
+    assert told(found) == ["Nothing was left out: no user and no item is named."]
 
 
 def test_a_file_may_be_of_any_format(tmp_path):
@@ -137,7 +138,7 @@ def test_a_name_that_is_nothing_or_two_things_is_refused(reading, tmp_path, monk
         leave_out(reading, ["anne"])
     monkeypatch.chdir(tmp_path)
     written(tmp_path, "user\nann\n", "eve")
-    with pytest.raises(InvalidVotes, match="'eve' is a file and a user, so that it is not clear"):
+    with pytest.raises(InvalidVotes, match="'eve' is a file and a user, so it is not clear"):
         leave_out(reading, ["eve"])
     both = read_votes(TABLE.with_columns(user=pl.lit("tea")))
     with pytest.raises(InvalidVotes, match="'tea' is a user and an item"):

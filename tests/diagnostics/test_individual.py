@@ -27,7 +27,7 @@ def test_individual_rankings_help_where_tastes_differ():
         f"{100 * finding.details[name]:.0f}"
         for name in ("own_rankings_accuracy", "consensus_accuracy")
     )
-    told = f"they predict {own} of 100 held-out votes, one ranking for all {alone}."
+    told = f"they predict {own} of 100 held-out votes, one ranking for all predicts {alone}."
     assert finding.sentence.startswith(f"Individual rankings help: {told}")
 
 

@@ -133,12 +133,13 @@ def answer_of(source):
 def test_the_answer_says_what_is_first_whom_not_to_trust_and_the_verdict_of_check(model, source):
     asked, ranking, trust, prediction = answer_of(source)
     votes, board = model.votes(), model.leaderboard()
-    assert f"{votes.n_users} users said in {votes.n_votes} votes" in asked
+    assert f"{votes.n_users} users compared {votes.n_items} items, two at a time" in asked
+    assert f"in {votes.n_votes} votes" in asked
     assert f"{100 * np.mean(votes.outcome == 0):.1f} %" in asked
     n_others = board.rank_high[0] - 1
     sure = {0: "the votes are clear", 1: "the votes cannot tell it from one other yet"}
     expected = sure.get(n_others, f"the votes cannot tell it from {n_others} others yet")
-    assert f"First is {board.items[0]}; {expected}." in ranking
+    assert f"{board.items[0]} is first; {expected}." in ranking
     assert f"There are {board.tier[-1]} tiers, with {board.items[0]}" in ranking
     found = model.abnormality_
     kinds = [kind for kind, on in zip(found.kind, found.list, strict=True) if on == "unreliable"]
@@ -148,7 +149,7 @@ def test_the_answer_says_what_is_first_whom_not_to_trust_and_the_verdict_of_chec
     assert set(named.split(", ")) == {f"{kinds.count(kind)} {kind}" for kind in kinds}
     assert "read the ranking without them" in trust
     assert trust.endswith(
-        f"{n_different} merely {'has' if n_different == 1 else 'have'} another taste."
+        f"{n_different} only {'has' if n_different == 1 else 'have'} another taste."
     )
     assert prediction == verdict_on(votes).sentence
 
@@ -275,7 +276,10 @@ def test_many_items_of_a_tier_are_named_in_part():
 def test_each_list_has_its_users_with_kind_reason_and_quality(model, source, name):
     (section,) = re.findall(rf'(?s)<section id="{name}".*?</section>', source)
     listed = getattr(model, f"{name}_users_")
-    assert f"{len(listed)} of 16 users</strong>" in section and "5 % of each list" in section
+    assert (
+        f"{len(listed)} of 16 users</strong>" in section
+        and "5 % of the names on each list" in section
+    )
     rows = [
         [html.unescape(re.sub("<.*?>", "", cell)) for cell in re.findall(r"<t[dh].*?</t[dh]>", row)]
         for row in re.findall(r"(?s)<tr><th scope=\"row\".*?</tr>", section)
@@ -307,7 +311,8 @@ def test_the_table_of_users_says_how_many_there_are_of_each_kind(model, page):
     for kind in set(kinds) - {""}:
         assert f"{kind} ({kinds.count(kind)}) " in visible
     votes = model.votes().votes_per_user
-    shown = f"{votes.min()} to {votes.max()} votes each, half of them at most {np.median(votes):g}."
+    shown = f"{votes.min()} to {votes.max()} votes each; "
+    shown += f"half of the users gave at most {np.median(votes):g}."
     assert shown in visible
 
 
@@ -544,7 +549,7 @@ def test_a_model_whose_time_was_given_says_that_nothing_was_held_out(tmp_path):
     votes = simulate(n_users=6, n_items=4, votes_per_user=(10, 12), random_state=2).votes
     page, text = texts_of(ISplitLBI(time=1.0).fit(votes), tmp_path)
     assert "nothing was held out" in text
-    assert "The time to stop at was given." in text and "Cross-validation chose" not in text
+    assert "The time to stop was given." in text and "Cross-validation chose" not in text
     assert "curves-chart" not in page.texts
     assert json.loads(page.texts["study"])["curves"] is None
 
@@ -611,8 +616,8 @@ def test_one_abnormal_user_and_one_without_votes_are_counted_right(tmp_path):
     model = ISplitLBI(time=0.5, times=[0.5]).fit(some)
     assert len(model.abnormal_users_) == len(model.different_users_) == 1
     page, text = texts_of(model, tmp_path)
-    assert f"6 users said in {len(some)} votes" in text
-    assert "Nobody is unreliable beyond chance; 1 merely has another taste." in text
+    assert "6 users compared" in text and f"in {len(some)} votes" in text
+    assert "Nobody is unreliable beyond chance; 1 only has another taste." in text
     shown = {attributes.get("id") for _, attributes in page.elements}
     assert {"everybody", "without-abnormal"} <= shown and "without-unreliable" not in shown
     users = json.loads(page.texts["study"])["users"]

@@ -433,7 +433,7 @@ def test_the_votes_that_speak_most_against_the_consensus_are_listed(page, model)
     for text, (sentence, (times, share)) in zip(shown, expected.items(), strict=False):
         again = f", said {times} times" if times > 1 else ""
         chance = "less than 1" if share < 0.01 else round(100 * share)
-        assert text == f"{sentence}{again}; the consensus gave that {chance} %."
+        assert text == f"{sentence}{again}; the consensus gave this a chance of {chance} %."
 
 
 def test_search_finds_by_name_and_by_kind_and_says_how_many(page, model):
@@ -639,7 +639,7 @@ def test_the_curve_follows_the_choice_of_score(page, model):
         np.testing.assert_allclose(drawn, expected, rtol=1e-4)
         caption = page.locator("#curves-caption").inner_text()
         assert scoring.replace("_", "-").lower() in caption.lower()
-        assert f"is {drawn[2][at]:.3f}, give or take {drawn[1][at] - drawn[2][at]:.3f}" in caption
+        assert f"is {drawn[2][at]:.3f}, plus or minus {drawn[1][at] - drawn[2][at]:.3f}" in caption
 
 
 # --- many users -----------------------------------------------------------------------------
@@ -868,7 +868,7 @@ def test_without_scripts_the_tables_are_there_and_the_page_says_what_is_missing(
     context = browser.new_context(java_script_enabled=False)
     page = context.new_page()
     page.goto(report.as_uri())
-    assert "need them" in page.locator("main noscript").inner_text()
+    assert "need scripts" in page.locator("main noscript").inner_text()
     assert items_shown(page) == model.leaderboard().items.tolist()
     assert not page.locator("#without-abnormal").is_visible()
     for name in ("unreliable", "different"):

@@ -107,7 +107,7 @@ def test_without_ties_no_section_speaks_of_them(forced, sources):
     text = text_of(sources["forced"])
     first, *_, last = forced.ranking().items
     assert "every vote names a winner" in text
-    assert f"First is {first} ;" in text and f"Last is {last} ." in text
+    assert f"{first} is first;" in text and f"{last} is last." in text
     assert "Nobody ever declared a tie: there is no tie threshold, and there are no tiers." in text
     assert "people call" not in text and "in tiers" not in text and "Tier" not in text
     told = study.study_of(forced)

@@ -72,8 +72,8 @@ def test_items_show_their_tie_habits(featured):
     found = {row[-3]: row[-1] for row in map(str.split, text.splitlines()) if "item-" in str(row)}
     expected = zip(ranking.items, ranking.habits, strict=True)
     assert found == {item: factor(habit) for item, habit in expected}
-    assert "times the tie factors of both" in in_one_line(text)
-    assert "Both sides alike in length." in text
+    assert "multiplied by the tie factors of both" in in_one_line(text)
+    assert "Scores are for two sides that are equal in length." in text
 
 
 def test_a_tier_is_numbered_at_its_first_item(featured):

@@ -20,10 +20,10 @@ from isplitlbi.output.words import (
          "people here differ mostly in taste and the side they lean to"),
         ({"taste": 0.1, "threshold": 0.4},
          "people here differ mostly in readiness to call a tie"),
-        ({"taste": 0.1, "length": 0.4}, "people here differ mostly in what length counts for"),
+        ({"taste": 0.1, "length": 0.4}, "people here differ mostly in the effect of length"),
         ({"taste": 0.02, "sharpness": 0.01}, "people here hardly differ"),
         ({"taste": 1.0, "sharpness": 0.95, "side": 0.9},
-         "people here differ in everything about as much"),
+         "people here differ about equally in everything"),
         ({"taste": 1.0}, "people here differ mostly in taste"),
         ({}, "people here hardly differ"),
     ],
@@ -56,7 +56,7 @@ def test_a_factor_is_short(value, shown):
 def test_when_items_tie_is_said_as_the_model_decides_it():
     plain, habits = (threshold_in_words(0.5, has) for has in (False, True))
     assert plain == "Two items tie when their scores differ by at most 0.50."
-    assert habits == plain[:-1] + ", times the tie factors of both."
+    assert habits == plain[:-1] + ", multiplied by the tie factors of both."
     assert threshold_in_words(None, False).startswith("Nobody ever declared a tie")
 
 

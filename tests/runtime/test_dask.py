@@ -365,7 +365,7 @@ def test_an_interrupted_fit_goes_on_from_its_checkpoints_on_another_cluster(
 def test_checkpoints_without_their_number_of_shards_are_refused(two_workers, tmp_path, study):
     for damaged in ("", "0", "[]"):
         (tmp_path / placement.SHARDS).write_text(damaged)
-        with pytest.raises(UnreadableCheckpoint, match="damaged; start the fit anew"):
+        with pytest.raises(UnreadableCheckpoint, match="damaged; start a new fit"):
             settings().fit(study, client=two_workers, checkpoints=tmp_path)
 
 

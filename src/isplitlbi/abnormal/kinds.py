@@ -253,7 +253,7 @@ class Fatigue(Kind):
 
     def sentence(self, figures: Figures) -> str:
         """Say how the votes change."""
-        return f"votes with care at first, later whatever is shown: {figures.votes_against}"
+        return f"votes with care at first, later without looking: {figures.votes_against}"
 
 
 class TooFast(Kind):
@@ -263,7 +263,7 @@ class TooFast(Kind):
 
     def sentence(self, figures: Figures) -> str:
         """Say how little the votes have to do with the consensus."""
-        return f"answers too fast, and hardly by what is shown: {figures.votes_against}"
+        return f"answers too fast, and hardly looks at what is shown: {figures.votes_against}"
 
 
 class Leaning(Kind):
@@ -334,7 +334,7 @@ class _OtherScale(Kind):
 class Sharper(_OtherScale):
     """Votes more surely than the consensus would."""
 
-    name, colour, certainty = "sharper", "#1b7837", "is surer of it"
+    name, colour, certainty = "sharper", "#1b7837", "is more certain of it"
     explanations = (SHARPER,)
 
     def covers(self, explanation: Explanation, found: Outcome) -> Mask:
@@ -345,7 +345,7 @@ class Sharper(_OtherScale):
 class Copier(_OtherScale):
     """Votes by the order of the consensus, as if there were no noise."""
 
-    name, colour, certainty = "copier", "#00441b", "hardly ever strays from it"
+    name, colour, certainty = "copier", "#00441b", "almost never departs from it"
     explanations = (COPIED,)
     quality = 0.5  # whether such a user looks at the items, the votes cannot tell
 
@@ -353,7 +353,7 @@ class Copier(_OtherScale):
 class Blunter(_OtherScale):
     """Votes less surely than the consensus would, but by the items."""
 
-    name, colour, certainty = "blunter", "#74a57f", "is less sure of it"
+    name, colour, certainty = "blunter", "#74a57f", "is less certain of it"
     explanations = (BLUNTER,)
 
     def covers(self, explanation: Explanation, found: Outcome) -> Mask:
@@ -382,7 +382,7 @@ class Promoter(Kind):
     def sentence(self, figures: Figures) -> str:
         """Say which item, and where the user has it."""
         where = "higher" if figures.is_raised else "lower"
-        return f"votes like others but for {figures.item}, which is put far {where}"
+        return f"votes like others, but puts {figures.item} far {where}"
 
 
 class Ring(Kind):
@@ -409,7 +409,7 @@ class Unclear(Kind):
         if figures.expected_ties:
             share, expected = percent(figures.ties), percent(figures.expected_ties)
             seen.append(f"{share} ties ({expected} expected)")
-        return f"unlike others, but not clear how: {', '.join(seen)}"
+        return f"differs from others, but it is not clear how: {', '.join(seen)}"
 
 
 KINDS: dict[str, Kind] = {

@@ -13,8 +13,8 @@ __all__ = ["app"]
 
 app = typer.Typer(
     name="isplitlbi",
-    help="From votes on pairs, with ties, to a consensus ranking, everyone's own, and the abnormal "
-    "users.",
+    help="Turn votes on pairs, with ties, into a consensus ranking, a ranking for every user, and "
+    "lists of abnormal users.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -49,4 +49,4 @@ def options(
         typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version."),
     ] = False,
 ) -> None:
-    """From votes on pairs to rankings with ties, one for everybody and one for each."""
+    """Turn votes on pairs into rankings with ties: a common one, and one for every user."""

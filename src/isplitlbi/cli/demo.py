@@ -33,13 +33,13 @@ def demo(
     users: Annotated[int, typer.Option(min=2, help="Number of users.")] = 50,
     items: Annotated[int, typer.Option(min=2, help="Number of items.")] = 20,
     output: Annotated[
-        Path | None, typer.Option("--report", help="Also write the report, to this HTML file.")
+        Path | None, typer.Option("--report", help="Also write the report to this HTML file.")
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing report.")] = False,
     threads: Threads = None,
     quiet: Quiet = False,
 ) -> None:
-    """Run the paper's simulated study end to end; no input needed."""
+    """Run the paper's simulated study, from votes to results. It needs no input."""
     from isplitlbi.data.splits import split_within_user
     from isplitlbi.estimators.isplitlbi import ISplitLBI
     from isplitlbi.evaluation.simulate import simulate

@@ -53,8 +53,8 @@ def run(command: Callable[[], object]) -> None:
     except Exception:
         traceback.print_exc()
         _exit(
-            "this is a bug of isplitlbi, not a mistake of yours. Please report it, with the lines "
-            "above and the command.",
+            "this is a bug in isplitlbi, not your mistake. Please report it, with the lines above "
+            "and the command.",
             BUG,
         )
 

@@ -52,7 +52,7 @@ __all__ = ["save_report"]
 
 Matrix = Annotated[
     bool,
-    typer.Option("--matrix", help="Instead: every pair, what was voted and what is expected."),
+    typer.Option("--matrix", help="Show every pair instead: what was voted, what is expected."),
 ]
 
 
@@ -67,12 +67,12 @@ def rank(
 
     A tier says that people call these items equal.
     A group says that the votes cannot tell these items apart yet.
-    With --user: that user's own ranking, and what the user is like.
+    With --user, it shows that user's own ranking and describes the user.
     """
     from isplitlbi.output.tables import as_polars, ranking_table
 
     if matrix and user is not None:
-        raise InvalidSetting("give --user or --matrix, not both: pairs are those of everybody.")
+        raise InvalidSetting("give --user or --matrix, not both: --matrix is for everybody.")
     fitted = _load(model, call)
     who = _known(fitted, "user", user)
     is_table = format is Format.table
@@ -102,7 +102,7 @@ def rank(
 Fdr = Annotated[
     float | None,
     typer.Option(
-        help="Share of those named who may be named by chance; the model's own, 0.05, by default."
+        help="Share of the named users who may be named by chance; by default the model's, 0.05."
     ),
 ]
 Kinds = Annotated[
@@ -116,16 +116,20 @@ Lists = Annotated[
     list[str] | None,
     typer.Option(
         "--list",
-        help="Only users on this list, unreliable or different; several as --kind. With --effect, "
-        "those on it are left out: the unreliable by default.",
+        help="Only users on this list: unreliable or different; several as with --kind. With "
+        "--effect, the users on this list are left out; by default the unreliable ones.",
     ),
 ]
-Everybody = Annotated[bool, typer.Option("--all", help="Also the users who are not abnormal.")]
+Everybody = Annotated[bool, typer.Option("--all", help="Also show users who are not abnormal.")]
 OneUser = Annotated[
-    str | None, typer.Option("--user", help="Instead: this user, and the votes that tell most.")
+    str | None,
+    typer.Option(
+        "--user", help="Show only this user, with the votes that the consensus least expected."
+    ),
 ]
 WithEffect = Annotated[
-    bool, typer.Option("--effect", help="Instead: every item with and without those users.")
+    bool,
+    typer.Option("--effect", help="Show every item instead, with and without these users."),
 ]
 
 
@@ -144,8 +148,8 @@ def abnormal(
 ) -> None:
     """Show which users are unreliable, which are different, by how much and in which way.
 
-    It also says whether the unreliable change the result. Files and other programs (csv, json) get
-    every user, with a column that names the list.
+    It also says whether the unreliable users change the result. With --format csv or json, it
+    writes every user, and a column names the list.
     """
     import polars as pl
 
@@ -230,8 +234,9 @@ def predict(
     pairs: Annotated[
         str,
         typer.Argument(
-            help="File with the columns user,left,right, or in another layout of votes, and, where "
-            "both sides are not alike, of the model's features; or -."
+            help="File with the columns user, left and right, or in another layout of votes; - for "
+            "standard input. Where two sides differ in features of the model, the file also needs "
+            "the columns of these features."
         ),
     ],
     input_format: FileFormat = None,
@@ -279,7 +284,7 @@ def _tell_unknown_users(model: ScoreEstimator, pairs: pl.DataFrame) -> None:
     if len(unknown):
         first = ", ".join(map(str, unknown.head(3).to_list()))
         more = f" and {len(unknown) - 3} more" if len(unknown) > 3 else ""
-        remark(f"Not in the votes of this model, so taken for the consensus: {first}{more}.")
+        remark(f"Not in the votes of this model, so the consensus predicts for: {first}{more}.")
 
 
 def recommend(
@@ -287,12 +292,12 @@ def recommend(
     user: User = None,
     same_as: Annotated[str | None, typer.Option(help="Items as good as this one.")] = None,
     better_than: Annotated[
-        str | None, typer.Option(help="Items a little better than this.")
+        str | None, typer.Option(help="Items a little better than this one.")
     ] = None,
     call: Call = None,
     format: As = Format.table,
 ) -> None:
-    """Recommend items in place of one, for everybody or for one user."""
+    """Recommend items that can replace an item, for everybody or for one user."""
     from isplitlbi.output.tables import as_polars
 
     if (same_as is None) == (better_than is None):
@@ -320,7 +325,7 @@ def report(
     threads: Threads = None,
     quiet: Quiet = False,
 ) -> None:
-    """Write all of it into one HTML file to open, send and present; it needs no network."""
+    """Write all results into one HTML file to open, send and present. It needs no network."""
     refuse_existing_file(output, force=force)
     fitted = _load(model, call, threads)
     _test_users(fitted, None, quiet)

@@ -49,17 +49,17 @@ class BothBad(StrEnum):
 Votes = Annotated[
     str,
     typer.Argument(
-        help="File of votes, or folder of such: CSV, TSV, Parquet or JSON lines; - for standard "
-        "input."
+        help="File of votes, or folder of such files: CSV, TSV, Parquet or JSON lines; - for "
+        "standard input."
     ),
 ]
 Model = Annotated[Path, typer.Argument(help="Model folder, as written by fit.")]
 As = Annotated[Format, typer.Option("--format", help="How to write the result.")]
-Seed = Annotated[int, typer.Option(min=0, help="Seed of everything random.")]
+Seed = Annotated[int, typer.Option(min=0, help="Seed for all random numbers.")]
 Threads = Annotated[
-    int | None, typer.Option(min=1, help="Threads to use; all that there are by default.")
+    int | None, typer.Option(min=1, help="Number of threads; by default all there are.")
 ]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no remarks.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress and no remarks.")]
 Preset = Annotated[
     str | None, typer.Option(help="Layout of the file; recognised from its columns by default.")
 ]
@@ -104,7 +104,11 @@ Labels = Annotated[
     typer.Option("--label", help="What a word means, such as draw=tie; may be repeated."),
 ]
 BothBadVotes = Annotated[
-    BothBad, typer.Option("--both-bad", help="Votes that both sides are bad: a tie, or dropped.")
+    BothBad,
+    typer.Option(
+        "--both-bad",
+        help="What to do with votes that say both sides are bad: count them as ties or drop them.",
+    ),
 ]
 DropInvalid = Annotated[
     bool, typer.Option("--drop-invalid", help="Drop rows that cannot be votes, and say how many.")
@@ -114,8 +118,8 @@ Without = Annotated[
     typer.Option(
         "--without",
         metavar="FILE|ID",
-        help="Leave out a user or an item, or all those in the column user or item of a file, such "
-        "as the CSV of abnormal; may be repeated.",
+        help="Leave out a user or an item, by id. Or name a file, such as the CSV that abnormal "
+        "writes: all ids in its column user or item are left out. May be repeated.",
     ),
 ]
 Call = Annotated[
@@ -123,12 +127,20 @@ Call = Annotated[
     typer.Option(
         "--call",
         metavar="THING=WORD",
-        help="What items or users are called, such as items=models or users=person/people; may be "
+        help="Other words for items or users, such as items=models or users=person/people; may be "
         "repeated. Columns of files keep their names.",
     ),
 ]
-User = Annotated[str | None, typer.Option(help="This user's own; the consensus by default.")]
-Rule = Annotated[str, typer.Option(help="Predict the likeliest outcome (map) or by the threshold.")]
+User = Annotated[
+    str | None, typer.Option(help="Use this user's own ranking; the consensus by default.")
+]
+Rule = Annotated[
+    str,
+    typer.Option(
+        help="How to predict: map (the most probable outcome) or threshold (a tie whenever scores "
+        "differ by at most the threshold)."
+    ),
+]
 
 
 # --- how votes are read --------------------------------------------------------------------

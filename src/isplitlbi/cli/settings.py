@@ -21,38 +21,38 @@ TermNames = Annotated[
     str,
     typer.Option(
         "--terms",
-        help="In which ways people may differ: all, paper (the paper's model: taste and a "
-        "threshold), or a list such as taste,side of taste, threshold, sharpness, side, habit.",
+        help="In which ways people may differ: all; or paper (the paper's model: taste and a "
+        "threshold); or some of taste, threshold, sharpness, side, habit, such as taste,side.",
     ),
 ]
 TiesOf = Annotated[
     str,
     typer.Option(
         "--ties",
-        help="Whether there may be ties: auto (where the votes have any), allowed or none.",
+        help="Whether the model has ties: auto (if the votes have any), allowed or none.",
     ),
 ]
 SidesOf = Annotated[
     str,
     typer.Option(
         "--sides",
-        help="known, or unknown where left and right mean nothing, such as after a shuffle.",
+        help="known; or unknown if left and right mean nothing, such as after a shuffle.",
     ),
 ]
 Nu = Annotated[
     list[float] | None,
     typer.Option(
         show_default="chosen from the votes",
-        help="Variance of weak deviations. With --terms paper it is 0.3 by default and, given "
-        "several, the best is chosen.",
+        help="Variance of weak deviations. With --terms paper the default is 0.3, and you can give "
+        "several values: the best one is chosen.",
     ),
 ]
 Kappa = Annotated[
     list[float] | None,
     typer.Option(
         show_default="chosen from the votes",
-        help="Damping of the path. With --terms paper it is 30 by default and, given several, the "
-        "best is chosen.",
+        help="Damping of the path. With --terms paper the default is 30, and you can give several "
+        "values: the best one is chosen.",
     ),
 ]
 Scales = Annotated[
@@ -61,7 +61,7 @@ Scales = Annotated[
         "--scale",
         metavar="NAME=VALUE",
         show_default="chosen from the votes",
-        help="How large a term is beside taste, such as sharpness=0.5; may be repeated.",
+        help="Size of a term relative to taste, such as sharpness=0.5; may be repeated.",
     ),
 ]
 

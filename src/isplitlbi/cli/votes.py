@@ -63,7 +63,9 @@ def check(
 ) -> None:
     """Say what is in a file of votes, and what is wrong with it.
 
-    Exit code 0: usable. 3: usable, with serious warnings, or with --strict any. 2: unusable.
+    Exit code 0: the votes are usable.
+    Exit code 3: they are usable, but there are serious warnings, or any warnings with --strict.
+    Exit code 2: they are not usable.
     """
     from isplitlbi.diagnostics.check import check as examine
     from isplitlbi.nouns import Nouns
@@ -93,23 +95,23 @@ def check(
 ModelOutput = Annotated[Path, typer.Option("--output", "-o", help="Model folder to write.")]
 LinkName = Annotated[str, typer.Option(help="logistic, probit or uniform.")]
 TimeScoring = Annotated[
-    str, typer.Option(help="What chooses the time: log_loss, micro_f1 or macro_f1.")
+    str, typer.Option(help="Score that chooses the time: log_loss, micro_f1 or macro_f1.")
 ]
 Folds = Annotated[int, typer.Option(min=2, help="Folds of the cross-validation.")]
 StopTime = Annotated[
-    float | None, typer.Option(help="Where to stop on the path, instead of cross-validation.")
+    float | None, typer.Option(help="Stop at this time, instead of cross-validation.")
 ]
 ForceModel = Annotated[bool, typer.Option("--force", help="Replace an existing model.")]
 Resume = Annotated[bool, typer.Option("--resume", help="Go on with an interrupted fit.")]
 CheckpointSeconds = Annotated[
-    float, typer.Option(min=0.0, help="Least time between two checkpoints.")
+    float, typer.Option(min=0.0, help="Shortest time between two checkpoints.")
 ]
 Scheduler = Annotated[
     str | None,
     typer.Option(help="Fit on the workers of this Dask scheduler, such as tcp://host:8786."),
 ]
 Workers = Annotated[
-    int | None, typer.Option(min=1, help="Fit on so many Dask workers, started here.")
+    int | None, typer.Option(min=1, help="Start this many Dask workers here, and fit on them.")
 ]
 
 
@@ -146,7 +148,7 @@ def fit(
     cluster = _cluster(scheduler, workers)
     unfinished = Unfinished.fit_of(output, resume=resume, force=force)
     if resume and not unfinished.exists and not quiet:
-        remark(f"There is no interrupted fit of {output}: starting anew.")
+        remark(f"There is no interrupted fit of {output}: this is a new fit.")
     model = ISplitLBI(
         link=link, rule=rule, scoring=scoring, n_folds=folds, time=time,  # type: ignore[arg-type]
         snapshots=unfinished.snapshots, n_jobs=threads, random_state=seed, call=words, **settings,
@@ -214,7 +216,7 @@ MinVotes = Annotated[
     int, typer.Option(min=1, help="Leave out users with fewer votes; 7 in the paper.")
 ]
 SettingsScoring = Annotated[
-    str, typer.Option(help="What chooses nu, kappa and time: log_loss, micro_f1 or macro_f1.")
+    str, typer.Option(help="Score that chooses nu, kappa and time: log_loss, micro_f1 or macro_f1.")
 ]
 WithReliability = Annotated[
     bool, typer.Option("--reliability", help="Also show how far probabilities can be trusted.")
@@ -238,10 +240,10 @@ def evaluate(
     quiet: Quiet = False,
     format: As = Format.table,
 ) -> None:
-    """Say whether individual rankings predict better on these votes, and better than what.
+    """Say whether individual rankings predict these votes better than other methods do.
 
-    The paper's protocol: hold out a fifth of every user's votes, fit every method on the rest,
-    predict; repeatedly.
+    This is the paper's protocol: hold out a fifth of every user's votes, fit every method on the
+    other votes, and predict the held-out votes. Repeat this with other random splits.
     """
     from isplitlbi.evaluation.protocol import DEFAULT_METHODS
     from isplitlbi.evaluation.protocol import evaluate as run
@@ -268,18 +270,22 @@ def evaluate(
 
 Sharpness = Annotated[
     str,
-    typer.Option(help="How much users' slopes differ from 1, or the slopes, such as 0,.5,1,2,-1."),
+    typer.Option(help="How much users' slopes differ from 1; or the slopes, such as 0,.5,1,2,-1."),
 ]
 Side = Annotated[
-    str, typer.Option(help="How much users lean to a side; or COMMON,OWN, positive to the left.")
+    str,
+    typer.Option(
+        help="How much users lean to a side; or COMMON,OWN: how much everybody does, and how much "
+        "users differ. Positive is to the left."
+    ),
 ]
 Taste = Annotated[float, typer.Option(help="How much everybody's scores differ.")]
-TieHabit = Annotated[float, typer.Option(help="How much items differ in the ties they invite.")]
+TieHabit = Annotated[float, typer.Option(help="How much items differ in how often they tie.")]
 FeatureEffects = Annotated[
     list[str] | None,
     typer.Option(
         "--feature", metavar="NAME=EFFECT",
-        help="A column of differences and its effect in logits a unit, or NAME=COMMON,OWN.",
+        help="A column of differences and its effect in logits per unit, or NAME=COMMON,OWN.",
     ),
 ]  # fmt: skip
 Forced = Annotated[bool, typer.Option("--forced", help="No ties: every vote names a winner.")]
@@ -300,12 +306,12 @@ def simulate(
     feature: FeatureEffects = None,
     forced: Forced = False,
     truth: Annotated[
-        Path | None, typer.Option(help="Another file, for who is truly abnormal and how.")
+        Path | None, typer.Option(help="Also write who is truly abnormal, and how, to this file.")
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace existing files.")] = False,
     seed: Seed = 0,
 ) -> None:
-    """Write simulated votes: the paper's study, or one of its kind."""
+    """Write simulated votes: the paper's study, or a similar one."""
     from isplitlbi.evaluation.simulate import simulate as draw
     from isplitlbi.files import written_whole
 

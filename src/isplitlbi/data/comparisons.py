@@ -251,7 +251,7 @@ class Comparisons:
             ("time", "a time"), ("duration", "a duration"),
         ):  # fmt: skip
             if len({getattr(part, name) is None for part in parts}) != 1:
-                raise InvalidVotes(f"of votes that are joined, all have {what} or none has.")
+                raise InvalidVotes(f"votes can only be joined if all have {what} or none has.")
         if any(part.group is not None and part.groups is None for part in parts):
             raise InvalidVotes("votes whose groups have no names cannot be joined.")
         users, items = (

@@ -61,7 +61,7 @@ def feature_names(given: Any) -> tuple[str, ...]:
     names = (given,) if isinstance(given, str) else tuple(given or ())
     for name in names:
         if not isinstance(name, str) or not name.strip():
-            raise InvalidSetting(f"{name!r} is no name of a feature; give a text.")
+            raise InvalidSetting(f"{name!r} is not a name of a feature; give a text.")
         if name in TAKEN:
             raise InvalidSetting(
                 f"a feature cannot be called {name}: that is the name of something else. "
@@ -102,7 +102,7 @@ def find_columns(
         if there:
             (other,) = set(of_sides) - set(there)
             raise InvalidVotes(
-                f"{source}: the feature {name} has a column {there[0]!r} and none {other!r}. "
+                f"{source}: the feature {name} has a column {there[0]!r} but no column {other!r}. "
                 "Add it, or give one column of differences."
             )
     return FeatureColumns(name, (name,)) if name in columns else None
@@ -227,8 +227,8 @@ class Squares(NamedTuple):
         if not is_part and not scale.all():
             name = names[int(np.argmin(scale))]
             raise InvalidVotes(
-                f"{source}: the feature {name} is 0 in every vote, so that nothing can be learnt "
-                "of it. Leave out ", Setting("features", [name]), ".",
+                f"{source}: the feature {name} is 0 in every vote, so nothing can be learnt about "
+                "it. Leave out ", Setting("features", [name]), ".",
             )  # fmt: skip
         return Units(tuple(names), np.where(scale > 0, scale, 1.0))
 
@@ -309,7 +309,7 @@ class Features:
         """Put the features of several parts together, in units of the first."""
         first = parts[0]
         if any(set(part.names) != set(first.names) for part in parts):
-            raise InvalidVotes("of votes that are joined, all have the same features.")
+            raise InvalidVotes("votes can only be joined if all have the same features.")
         differences = np.concatenate(
             [
                 part.differences[:, [part.names.index(name) for name in first.names]]

@@ -127,7 +127,7 @@ class RawFile:
                 found = cls(found.name, gzip.decompress(found.data))
             except (OSError, EOFError, zlib.error):
                 raise InvalidVotes(
-                    f"{found.name}: the compressed file is broken off or damaged. Copy it anew."
+                    f"{found.name}: the compressed file is incomplete or damaged. Copy it again."
                 ) from None
         if not found.head.strip(BLANK) and not found.data.strip(BLANK):
             raise InvalidVotes(f"{found.name}: the file is empty.")
@@ -289,7 +289,7 @@ def _refuse_foreign(file: RawFile) -> None:
         kind = (
             "UTF-16 text"
             if every_other and min(head[::2].count(0), head[1::2].count(0)) == 0
-            else "no text"
+            else "not text"
         )
     if kind is not None and kind.startswith("UTF-16"):
         raise InvalidVotes(f"{name}: this is {kind}; expected UTF-8. {_convert('UTF-16', name)}")
@@ -302,7 +302,7 @@ def _refuse_other_encodings(data: bytes, name: str) -> None:
         data.decode("utf-8")
     except UnicodeDecodeError as error:
         if any(byte < 32 and byte not in b"\t\n\r" for byte in data[:4096]):
-            raise InvalidVotes(f"{name}: this is no text; expected {_EXPECTED}.") from None
+            raise InvalidVotes(f"{name}: this is not text; expected {_EXPECTED}.") from None
         line = data.count(b"\n", 0, error.start) + 1
         raise InvalidVotes(
             f"{name}, line {line}: byte 0x{data[error.start]:02x} is not UTF-8; the file looks "
@@ -326,7 +326,7 @@ def _read_parquet(data: bytes, name: str, known: frozenset[str]) -> Table:
         return Table.of(pl.read_parquet(io.BytesIO(data), columns=wanted), columns)
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
         raise InvalidVotes(
-            f"{name}: this is not a readable Parquet file ({_first_line(error)}). Write it anew."
+            f"{name}: this is not a readable Parquet file ({_first_line(error)}). Write it again."
         ) from None
 
 
@@ -369,7 +369,8 @@ def _refuse_first_bad_line(data: bytes, name: str) -> None:
             is_object, reason = False, f" ({error})"
         if not is_object:
             raise InvalidVotes(
-                f"{name}, row {number}: this is no JSON object{reason}. Write one object a line."
+                f"{name}, row {number}: this is not a JSON object{reason}. Write one object per "
+                "line."
             ) from None
 
 

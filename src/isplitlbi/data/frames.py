@@ -83,7 +83,7 @@ def _converted(table: pl.DataFrame, kind: str) -> Any:
         library = import_module(kind)
     except ImportError:
         raise MissingLibrary(
-            f"{kind} is not installed, so that there can be no such frame. Install it, or ask for "
+            f"{kind} is not installed, so such a frame cannot be made. Install it, or ask for "
             'another kind: to_frame("polars").'
         ) from None
     if kind == "pyarrow":

@@ -82,7 +82,7 @@ def _named_by(name: str, votes: Comparisons) -> tuple[str, list[str]]:
     if len(is_one) + is_file > 1:
         both = " and ".join(["a file"] * is_file + [_one(kind) for kind in is_one])
         raise InvalidVotes(
-            f"{show(name)} is {both}, so that it is not clear what to leave out. Write it into a "
+            f"{show(name)} is {both}, so it is not clear what to leave out. Write it into a "
             "file with a column user or item, and give that file."
         )
     if is_one:

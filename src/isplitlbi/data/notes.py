@@ -97,12 +97,12 @@ class LeftOut(Note):
     def sentence(self) -> str:
         """Say how many votes, of how many users and items."""
         if not self.users + self.items:
-            return "Left out: nothing, since no user and no item is named."
+            return "Nothing was left out: no user and no item is named."
         votes, named = counted(self.count, "vote"), _numbers(self.users, self.items)
         if not self.other_users + self.other_items:
             return f"Left out: {votes} of {named}."
         others = _numbers(self.other_users, self.other_items, "other ")
-        return f"Left out: {votes} of {named}; without these, {others} had no votes left."
+        return f"Left out: {votes} of {named}. Without these votes, {others} had no votes left."
 
 
 def _numbers(users: int, items: int, which: str = "") -> str:

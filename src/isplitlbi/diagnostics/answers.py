@@ -102,9 +102,9 @@ class NoTies(Finding):
     severity = Severity.NOTE
     code = "no-ties"
     sentence = (
-        "No vote is a tie: these are forced choices. The model has no tie threshold then, no tie "
-        "is ever predicted, and a ranking has no tiers. If people could answer with a tie, check "
-        "that ties were not dropped."
+        "No vote is a tie: these are forced choices. So the model has no tie threshold and never "
+        "predicts a tie, and a ranking has no tiers. If people could answer with a tie, check that "
+        "ties were not dropped."
     )
 
     votes: float
@@ -124,9 +124,9 @@ class WinnerFirst(Finding):
         """Say it to a person."""
         return (
             f"Every decided vote is for the {self.side} {nouns.item}. If the file simply lists "
-            f"the winner on the {self.side}, sides mean nothing: fit with {SIDES_UNKNOWN}, or the "
-            "model takes it all for a liking of that side; nobody's habits can be checked. If it "
-            "kept the sides as people saw them, check the column of the winner."
+            f"the winner on the {self.side}, sides mean nothing: fit with {SIDES_UNKNOWN}. "
+            "Otherwise the model believes that people prefer that side. Nobody's habits can be "
+            "checked. If the file has the sides as people saw them, check the column of the winner."
         )
 
 
@@ -146,7 +146,7 @@ class PositionBias(Finding):
         if won <= expected:
             side, won, expected = "right", 1.0 - won, 1.0 - expected
         return (
-            f"The {side} {nouns.item} wins {percent(won, 1)} of the decided votes, where "
+            f"The {side} {nouns.item} wins {percent(won, 1)} of the decided votes, but "
             f"{percent(expected, 1)} would be expected from the {nouns.items} alone: people lean "
             "to that side. The model takes a common side into account, unless it is fitted with "
             f"{SIDES_UNKNOWN}."
@@ -170,10 +170,10 @@ class FixedSides(Finding):
     def in_words(self, nouns: Nouns) -> str:
         """Say it to a person."""
         return (
-            f"{capitalized(nouns.items)} do not change sides at random, so that a habit of "
-            "answering left can hardly be told from a preference and was not checked. If people "
-            f"saw the {nouns.items} so, draw the sides at random next time; if they did not, fit "
-            f"with {SIDES_UNKNOWN}."
+            f"{capitalized(nouns.items)} do not change sides at random. So a habit of answering "
+            "left looks much like a preference, and was not checked. If people saw the "
+            f"{nouns.items} on these sides, choose the sides at random next time. If they did not, "
+            f"fit with {SIDES_UNKNOWN}."
         )
 
 
@@ -192,9 +192,9 @@ class Repeats(Finding):
         """Say it to a person."""
         return (
             f"{number_of(self.repeats, 'vote')} {are(self.repeats)} on a pair that the same "
-            f"{nouns.user} had judged already: {percent(self.differing / self.repeats)} of them "
+            f"{nouns.user} had judged before: {percent(self.differing / self.repeats)} of them "
             f"differ from that {nouns.user}'s usual answer, and {self.copies:,} {are(self.copies)} "
-            "exact copies of another row. That is natural where pairs are shown again, or "
+            "exact copies of another row. This is normal if pairs are shown again, or if "
             f"{nouns.items} come in several forms, such as one system on many texts."
         )
 
@@ -211,8 +211,8 @@ class DuplicateRows(Repeats):
     def in_words(self, nouns: Nouns) -> str:
         """Say it to a person."""
         return (
-            f"{self.copies:,} of {self.n_rows:,} rows are exact copies of another, and hardly any "
-            f"{nouns.user} judged a pair again with the sides exchanged or another answer: the "
-            "export may have written votes twice. Every copy counts as a vote; remove them unless "
-            "they are real."
+            f"{self.copies:,} of {self.n_rows:,} rows are exact copies of another row, and almost "
+            f"no {nouns.user} judged a pair again with the sides exchanged or with another answer: "
+            "the export may have written votes twice. Every copy counts as a vote; remove the "
+            "copies unless people really gave these votes."
         )

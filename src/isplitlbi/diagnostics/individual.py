@@ -115,7 +115,7 @@ class _Measured(_IndividualRankings):
     def _predicted(self) -> str:
         return (
             f"they predict {100 * self.own_rankings_accuracy:.0f} of 100 held-out votes, "
-            f"one ranking for all {100 * self.consensus_accuracy:.0f}"
+            f"one ranking for all predicts {100 * self.consensus_accuracy:.0f}"
         )
 
     @property

@@ -92,10 +92,10 @@ class Disconnected(Finding):
         outside = [item for group in others for item in group]
         return (
             f"The {nouns.items} fall into {len(self.items):,} groups that no vote connects, so "
-            "that scores and ranks cannot be compared across groups. "
-            f"The largest has {nouns.n_items(len(largest))}; outside it {are(len(outside))} "
+            "scores and ranks cannot be compared across groups. "
+            f"The largest group has {nouns.n_items(len(largest))}; outside it {are(len(outside))} "
             f"{some_of(outside)}. "
-            "Rank every group by itself, or collect votes on pairs across them."
+            "Rank every group by itself, or collect votes on pairs across groups."
         )
 
 
@@ -112,8 +112,8 @@ class NoContradictions(Finding):
         """Say it to a person."""
         return (
             f"No decided vote contradicts another: all fit one order of the {nouns.items}. Trust "
-            "that order, but not the distances between scores, which such votes leave open. Votes "
-            "as clean as this are rare: check that people gave them, one by one."
+            "that order, but not the distances between scores: such votes do not show them. Votes "
+            "as clean as this are rare: check that people really gave them, one by one."
         )
 
 
@@ -134,8 +134,8 @@ class _OneResult(Finding):
         return (
             f"{nouns.n_items(len(self.items))} {self.verb} every vote: {some_of(self.items)}"
             f"{', with ' if one else ', with as few as '}{number_of(self.votes[0], 'vote')}. "
-            f"{'Its' if one else 'Their'} place at the {self.end} is all that follows: the "
-            "distance to the others is open, until votes against near rivals show it."
+            f"Only {'its' if one else 'their'} place at the {self.end} is known. The distance to "
+            f"the other {nouns.items} is not known until there are votes against close rivals."
         )
 
 
@@ -175,9 +175,9 @@ class OneWayGroups(Finding):
         n_more = len(self.items) - NAMED
         more = f"; and {n_more:,} more" if n_more > 0 else ""
         return (
-            f"Between {number_of(len(self.items), 'group')} of {nouns.items} ({shown}{more}) and "
-            "the rest all votes go one way, so that the distance to the rest is open. Collect more "
-            "votes on pairs across."
+            f"All votes between {number_of(len(self.items), 'group')} of {nouns.items} "
+            f"({shown}{more}) and the other {nouns.items} go one way, so the distance to the "
+            "others is not known. Collect more votes on such pairs."
         )
 
 
@@ -214,7 +214,7 @@ class TwoItems(Finding):
     def in_words(self, nouns: Nouns) -> str:
         """Say it to a person."""
         return (
-            f"There are only two {nouns.items}, so that a ranking is one answer: which of them is "
+            f"There are only two {nouns.items}, so a ranking is one answer: which of them is "
             "better, or a tie."
         )
 

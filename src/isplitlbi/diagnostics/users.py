@@ -125,8 +125,8 @@ class DominantUser(Finding):
         """Say it to a person."""
         return (
             f"{capitalized(nouns.user)} {show(self.user)} gave {percent(self.share)} of all votes, "
-            "so that the consensus is mostly that one person's. Compare it with a fit without "
-            "these votes."
+            "so the consensus is mostly the ranking of that one person. Compare it with a fit "
+            "without these votes."
         )
 
 
@@ -146,8 +146,8 @@ class UsersWithFewVotes(Finding):
         few = len(self.users)
         return (
             f"{few:,} of {nouns.n_users(self.n_users)} {have(few)} fewer than {FEW_VOTES_OF_USER} "
-            f"votes: {some_of(self.users)}. Their votes count in the consensus, but hardly make "
-            "a ranking of their own."
+            f"votes: {some_of(self.users)}. Their votes count in the consensus, but are too "
+            "few for a ranking of their own."
         )
 
 
@@ -160,9 +160,9 @@ class NobodyWithEnoughVotes(UsersWithFewVotes):
     def in_words(self, nouns: Nouns) -> str:
         """Say it to a person."""
         return (
-            f"No {nouns.user} has {FEW_VOTES_OF_USER} votes or more: these votes carry a "
-            "consensus, but nobody's own ranking, and cannot show who is abnormal. If people voted "
-            f"more often, check the column of the {nouns.user}."
+            f"No {nouns.user} has {FEW_VOTES_OF_USER} votes or more: these votes are enough for a "
+            "consensus, but not for anybody's own ranking. They cannot show who is abnormal. If "
+            f"people voted more often, check the column of the {nouns.user}."
         )
 
 
@@ -181,7 +181,7 @@ class OneAnswerUsers(Finding):
         listed = "; ".join(f"{answer}: {some_of(who)}" for answer, who in self.users.items())
         n_users = sum(map(len, self.users.values()))
         return (
-            f"{nouns.n_users(n_users)} always gave the same answer, too often for chance "
+            f"{nouns.n_users(n_users)} always gave the same answer, more often than chance allows "
             f"({listed}). Such votes say nothing about the {nouns.items}: consider a fit without "
             "them."
         )

@@ -246,7 +246,7 @@ class ScoreEstimator(MeasuredEstimator):
             raise InvalidSetting("give exactly one of same_as and better_than.")
         if better_than is None and self.threshold(user) is None:
             raise InvalidSetting(
-                "no item is as good as another here: the votes of this model have no ties, so that "
+                "no item is as good as another here: the votes of this model have no ties, so "
                 "there is no tie threshold. Ask for items better than one."
             )
         choose = rankings.as_good_as if better_than is None else rankings.better_than

@@ -428,7 +428,7 @@ def _of_slope(slope: Measured, nouns: Nouns) -> str:
         return "Votes against the order of the group"
     if not slope.excludes(1.0):
         if slope.high - slope.low > UNCLEAR:
-            return "Too few votes to say how sharply"
+            return "Too few votes to know the sharpness"
         return f"Tells {nouns.items} apart about as sharply as the group"
     if slope.low > 1.0:
         return f"Tells {nouns.items} apart more sharply than the group"
@@ -439,7 +439,7 @@ def _of_slope(slope: Measured, nouns: Nouns) -> str:
 
 def _of_side(side: Measured, common_side: float) -> str:
     if not side.excludes(0.0):
-        return "Leans to no side for certain"
+        return "Leans to neither side with certainty"
     where = "left" if side.value > 0.0 else "right"
     return f"Leans to the {where}{'' if side.excludes(common_side) else ', as the group does'}"
 
@@ -447,6 +447,6 @@ def _of_side(side: Measured, common_side: float) -> str:
 def _of_ties(factor: Measured) -> str:
     if not factor.excludes(1.0):
         if factor.high > UNCLEAR_TIMES * factor.low:
-            return "Too few votes to say how readily ties"
+            return "Too few votes to say how readily ties are declared"
         return "Declares ties about as readily as the group"
     return f"Declares ties {'more' if factor.value > 1.0 else 'less'} readily than the group"

@@ -284,8 +284,7 @@ class ISplitLBI(ScoreEstimator):
         """
         if winner_first and self.sides == "known":
             log.warning(
-                "every winner is on the same side, so that sides mean nothing here: no side is "
-                "fitted."
+                "every winner is on the same side, so sides mean nothing here: no side is fitted."
             )
         if self.ties == "none" and votes.n_ties:
             raise InvalidVotes(

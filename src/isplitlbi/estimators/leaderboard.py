@@ -44,7 +44,7 @@ LEAST_PER_VOTE = 0.1
 
 # What the words of the table mean.
 LEGEND = {
-    "95 %": "intervals for people like these; ranks hold for all {items} at once",
+    "95 %": "intervals for all people like these; ranks hold for all {items} at once",
     "W/T/L": "wins, ties and losses",
     "tier": "{items} of a tier: people call them equal",
     "group": "{items} that share a letter: the votes cannot tell them apart yet",

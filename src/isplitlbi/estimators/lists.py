@@ -106,7 +106,7 @@ class UserCards(tuple[UserCard, ...], Tabular):
         return found | {f"feature_{name}": partial(_of_feature, name) for name in first.features}
 
     def _said(self) -> list[str]:
-        return [f"What {len(self)} users are like beside the group."]
+        return [f"What {len(self)} users are like, compared with the group."]
 
 
 def _of_feature(name: str, card: UserCard) -> Measured | None:

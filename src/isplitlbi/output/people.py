@@ -41,26 +41,26 @@ def print_abnormal(
     console.print(f"{named}; {chance_in_words(found.fdr)}.\n")
     if n_users < LEAST_USERS:
         console.print(
-            f"With fewer than three {nouns.users}, nobody can tell who is unlike the others."
+            f"With fewer than three {nouns.users}, nobody can tell who differs from the others."
         )
     columns = ("user", "votes", "effect", "kind", "quality", "explanation")
     _print_lists(console, shown, columns, nouns)
     if few := int((found.votes_needed > 0).sum()):
         most = int(found.votes_needed.max())
         console.print(
-            f"{nouns.n_users(few)} {'has' if few == 1 else 'have'} too few votes to be named at "
-            f"all; it would take up to {most} votes."
+            f"{nouns.n_users(few)} {'has' if few == 1 else 'have'} too few votes to be on a list; "
+            f"up to {most} votes would be needed."
         )
     if n_unreliable == n_users:
         console.print(f"Nobody is left to make a consensus without the unreliable {nouns.users}.")
     elif n_unreliable and model.has_votes():
         console.print(model.effect_of_leaving_out(fdr=found.fdr).sentence(nouns))
     elif n_unreliable:
-        console.print("What leaving them out would change: --effect reads the votes and tells.")
+        console.print("To see what changes without them, use --effect: it reads the votes.")
     if n_different:
         console.print(
-            "Different is not bad: a taste of one's own, or a steady hand, is named too. "
-            f"Such {nouns.users} stay in the consensus."
+            f"Different is not bad: {nouns.users} with their own taste, or with very steady votes, "
+            "are on this list, too. They stay in the consensus."
         )
 
 

@@ -79,7 +79,10 @@ def cross_validation(
         why = "it has no path" if model.path_ is None else "its time was given"
         raise InvalidSetting(f"this model has no cross-validation: {why}.")
     axes, curves = _axes(axes, (6, 3.6)), model.selection_.chosen
-    names = {"dense": "with every deviation", "sparse": "only of those who left"}
+    names = {
+        "dense": "with all deviations",
+        "sparse": f"with those of {model.nouns.users} who left",
+    }
     for estimate, colour in (("dense", "#2166ac"), ("sparse", "#d9762b")):
         mean = curves.mean(scoring, estimate)  # type: ignore[arg-type]
         spread = np.nan_to_num(curves.spread(scoring, estimate))  # type: ignore[arg-type]
@@ -194,7 +197,7 @@ def deviations(
     axes.figure.colorbar(image, ax=axes, label="own score minus consensus")
     _name_columns(axes, model.users_[users])
     axes.set_yticks(range(len(items)), [_short(item, 36) for item in model.items_[items]], size=7)
-    across = "alike ones side by side" if order else "the furthest first"
+    across = "similar ones side by side" if order else "the furthest first"
     axes.set_xlabel(f"{nouns.users}, {across}{_of_all('furthest', users, model.users_)}")
     axes.set_ylabel(f"{nouns.items}, best on top{_of_all('most moved', items, best)}")
     return axes
@@ -281,7 +284,7 @@ def terms(model: ScoreEstimator, axes: Axes | None = None) -> Axes:
     axes.axvline(0.0, color=INK, lw=1, ls=(0, (4, 3)), zorder=1)
     axes.set_yticks(range(len(rows)), [_short(name) for name in rows])
     axes.set_ylim(len(rows) - 0.5, -0.5)
-    axes.set_xlabel(f"{model.nouns.users} beside the group, in logits")
+    axes.set_xlabel(f"{model.nouns.users} compared with the group, in logits")
     return axes
 
 

@@ -108,7 +108,7 @@ def _print_features(console: Console, model: ScoreEstimator) -> None:
         interval = f"{each.low:.2f} to {each.high:.2f}"
         figures = (f"{each.effect:+.2f}", interval, f"{each.unit:.4g}", f"{each.per_unit:+.2g}")
         table.add_row(Text(printable(each.name)), *figures)
-    console.print("\nWhat one unit more on the left counts for, in logits:")
+    console.print("\nThe effect of one more unit on the left, in logits:")
     console.print(table)
 
 
@@ -224,10 +224,10 @@ def print_ranking(
         console.print(f"... and {len(ranking) - most} more {model.nouns.items}.")
     if has_intervals:
         console.print(
-            f"95 %: where this {model.nouns.user}'s score lies, beside the mean of all "
+            f"95 %: interval of this {model.nouns.user}'s score, relative to the mean of all "
             f"{model.nouns.items}."
         )
-        console.print("differs: from the consensus, by more than chance.")
+        console.print("differs: whether it differs from the consensus by more than chance.")
     _print_below(console, model, ranking)
 
 
@@ -258,7 +258,8 @@ def _print_below(
     if with_habits and model.terms_.has_habits:
         console.print(habits_in_words(ranking), markup=False)
     if model.summary_.units is not None:
-        console.print(f"Both sides alike in {', '.join(model.summary_.units.names)}.", markup=False)
+        names = ", ".join(model.summary_.units.names)
+        console.print(f"Scores are for two sides that are equal in {names}.", markup=False)
     console.print()
 
 

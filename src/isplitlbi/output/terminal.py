@@ -219,7 +219,8 @@ def print_check(
     figures = diagnosis.summary
     least, median, most = (figures[f"votes_per_user_{what}"] for what in ("min", "median", "max"))
     console.print(
-        f"Votes per {nouns.user}: {least:g} to {most:g}, half of them at most {median:g}."
+        f"Votes per {nouns.user}: {least:g} to {most:g}; half of the {nouns.users} gave at most "
+        f"{median:g}."
     )
     findings = Table.grid(padding=(0, 2, 1, 0))
     for finding in diagnosis.findings:

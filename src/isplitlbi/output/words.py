@@ -53,9 +53,9 @@ def name_of_term(name: str) -> str:
     """Return what a term is called among people; features are called by their own names.
 
     >>> name_of_term("threshold"), name_of_term("length")
-    ('readiness to call a tie', 'what length counts for')
+    ('readiness to call a tie', 'the effect of length')
     """
-    return _NAMES.get(name, f"what {name} counts for")
+    return _NAMES.get(name, f"the effect of {name}")
 
 
 def sorted_spreads(spreads: Mapping[str, float]) -> dict[str, float]:
@@ -79,7 +79,7 @@ def spread_in_words(spreads: Mapping[str, float]) -> str:
         return "people here hardly differ"
     first = [name_of_term(name) for name, spread in ordered.items() if spread >= AS_MUCH * most]
     if len(first) == len(ordered) > 2:
-        return "people here differ in everything about as much"
+        return "people here differ about equally in everything"
     return f"people here differ mostly in {_joined(first)}"
 
 
@@ -113,7 +113,7 @@ def threshold_in_words(threshold: float | None, has_habits: bool, nouns: Nouns =
     """
     if threshold is None:
         return f"{NO_TIES}, and no tiers."
-    habits = ", times the tie factors of both" if has_habits else ""
+    habits = ", multiplied by the tie factors of both" if has_habits else ""
     return f"Two {nouns.items} tie when their scores differ by at most {threshold:.2f}{habits}."
 
 
@@ -143,7 +143,7 @@ def meaning_of_lists(nouns: Nouns = NOUNS) -> dict[str, str]:
     """Say of every list what is true of the users on it."""
     return {
         UNRELIABLE: f"votes tell little about the {nouns.items}",
-        DIFFERENT: "unlike the group by more than is ordinary here",
+        DIFFERENT: "votes differ from the group more than is usual here",
     }
 
 
@@ -169,9 +169,9 @@ def chance_in_words(fdr: float) -> str:
     """Say how many of those on a list may be there by chance.
 
     >>> chance_in_words(0.05)
-    '5 % of each list may be named by chance'
+    '5 % of the names on each list may be there by chance'
     """
-    return f"{100 * fdr:g} % of each list may be named by chance"
+    return f"{100 * fdr:g} % of the names on each list may be there by chance"
 
 
 def effect_in_words(effect: float | None, low: float | None, high: float | None) -> str:

@@ -87,7 +87,7 @@ class Checkpoint:
         except Exception as error:  # a damaged file may fail in any way
             raise UnreadableCheckpoint(
                 f"{self.file}: this checkpoint is damaged ({type(error).__name__}); "
-                "start the fit anew."
+                "start a new fit."
             ) from None
 
     def offer(
@@ -205,7 +205,7 @@ class Checkpoints:
             if found != wanted:
                 raise UnreadableCheckpoint(
                     f"{folder}: these checkpoints belong to other votes or settings; "
-                    "start the fit anew."
+                    "start a new fit."
                 )
         else:
             note.write_text(json.dumps(wanted), encoding="utf-8")

@@ -220,7 +220,7 @@ class _Snapshots:
         """Take back what a checkpoint held."""
         if self.on_disk and not np.any(self.deviation[:taken]) and np.any(kept["consensus"]):
             raise UnreadableCheckpoint(
-                f"{self.folder}: the snapshots of the interrupted path are gone; start it anew."
+                f"{self.folder}: the snapshots of the interrupted path are gone; start a new fit."
             )
         self.taken = taken
         for name, values in kept.items():

@@ -27,7 +27,7 @@ EVERYBODY = "everybody"
 MOST_WORK = 1e9
 # Whom each of the other leaderboards leaves out: the name in the page's address, and in words.
 WITHOUT = {
-    "without-unreliable": ("without the untrustworthy", (UNRELIABLE,)),
+    "without-unreliable": ("without the unreliable", (UNRELIABLE,)),
     "without-abnormal": ("without all abnormal", LISTS),
 }
 

@@ -34,10 +34,10 @@ __all__ = ["tell"]
 NAMED = 3  # items in a sentence
 MOST_LISTED = 200  # users of a list; the table of all users has the others
 
-LIST_TITLES = {UNRELIABLE: "Whom not to trust", DIFFERENT: "Who merely has another taste"}
+LIST_TITLES = {UNRELIABLE: "Whom not to trust", DIFFERENT: "Who only has another taste"}
 ADVICE = {
-    UNRELIABLE: "Look at their votes, and leave them out where the reason holds.",
-    DIFFERENT: "Another taste is no fault: keep them, unless only the taste of the others counts.",
+    UNRELIABLE: "Look at their votes, and leave them out if you agree with the reason.",
+    DIFFERENT: "Another taste is not a fault: keep them, unless you only need that of the others.",
 }
 
 LIBRARIES = ("numpy", "scipy", "numba", "polars", "scikit-learn")
@@ -138,8 +138,8 @@ def _answer(model: ScoreEstimator, boards: list[Board], verdict: str) -> list[Ma
     votes = model.votes()
     n_voters = int(np.count_nonzero(votes.votes_per_user))
     asked = Markup(
-        f"{model.nouns.n_users(n_voters)} said in {counted(votes.n_votes, 'vote')} which of two "
-        f"{model.nouns.items} is better, among {votes.n_items:,}; {_ties_in_words(model)}."
+        f"{model.nouns.n_users(n_voters)} compared {model.nouns.n_items(votes.n_items)}, two at a "
+        f"time, in {counted(votes.n_votes, 'vote')}; {_ties_in_words(model)}."
     )
     nouns = model.nouns
     answer = [asked, _ranking_in_words(boards[0].board, nouns), _trust_in_words(model, boards)]
@@ -154,9 +154,9 @@ def _ranking_in_words(board: Leaderboard, nouns: Nouns) -> Markup:
     n_others = int(board.rank_high[0]) - 1
     others = "one other" if n_others == 1 else f"{n_others:,} others"
     sure = f"the votes cannot tell it from {others} yet" if n_others else "the votes are clear"
-    first = Markup("First is {}; {}. ").format(_enumerated(items[:1]), sure)
+    first = Markup("{} is first; {}. ").format(_enumerated(items[:1]), sure)
     if board.tier is None:
-        return first + Markup("Last is {}.").format(_enumerated(items[-1:]))
+        return first + Markup("{} is last.").format(_enumerated(items[-1:]))
     tiers = board.tier[: board.n_ranked].tolist()
     if tiers[-1] == 1:
         return first + Markup(f"All {nouns.items} are in one tier: people call them equal.")
@@ -174,7 +174,7 @@ def _trust_in_words(model: ScoreEstimator, boards: list[Board]) -> Markup:
 
     n_users, n_unreliable = len(model.users_), len(model.unreliable_users_)
     n_different = len(model.different_users_)
-    taste = f"<strong>{n_different:,}</strong> merely {'has' if n_different == 1 else 'have'}"
+    taste = f"<strong>{n_different:,}</strong> only {'has' if n_different == 1 else 'have'}"
     taste += " another taste"
     if not n_unreliable and not n_different:
         return Markup("<strong>Nobody</strong> is unreliable or different beyond chance.")
@@ -212,7 +212,7 @@ def _tier_words(model: ScoreEstimator) -> str:
     """Say what a tier is, or why there are none."""
     if model.threshold_ is None:
         return f"{NO_TIES}, and there are no tiers."
-    habits = ", times the tie factors of both" if model.terms_.has_habits else ""
+    habits = ", multiplied by the tie factors of both" if model.terms_.has_habits else ""
     return (
         "people call these equal. Their scores differ from that of the first by at most the tie "
         f"threshold ({model.threshold_:.2f} for everybody){habits}."

@@ -351,13 +351,13 @@
     labelTimes(find("path-chart"));
     showLegend(present);
     find("path-caption").textContent =
-      `Every ${nouns.user} has a line, the thick one is that picked below; a ring is where a line leaves the consensus; dashed, the chosen time. Click a line to pick its ${nouns.user}.` +
+      `Every ${nouns.user} has a line; the thick line is the ${nouns.user} picked below. A ring shows where a line leaves the consensus. The dashed line is the chosen time. Click a line to pick its ${nouns.user}.` +
       (nDetailed < nUsers ? ` This file holds the rankings of ${nDetailed.toLocaleString("en")} of ${countedUsers(nUsers)}: those on a list, then those who leave first.` : "");
   }
 
   function drawCurves() {
     if (!curves) return;
-    const estimates = [["dense", "with every deviation", "#2b7bc9"], ["sparse", "only of those who left", "#d9762b"]];
+    const estimates = [["dense", "with all deviations", "#2b7bc9"], ["sparse", `with those of ${nouns.users} who left`, "#d9762b"]];
     const traces = estimates.flatMap(([estimate, name, ink]) => {
       const { mean, spread } = curves[`${state.scoring} ${estimate}`];
       const shared = { x: curves.times, mode: "lines", legendgroup: estimate };
@@ -372,7 +372,7 @@
     labelTimes(find("curves-chart"));
     const at = curves.times.reduce((best, time, place) => (Math.abs(time - curves.time) < Math.abs(curves.times[best] - curves.time) ? place : best), 0);
     const { mean, spread } = curves[`${state.scoring} dense`];
-    find("curves-caption").textContent = `At the chosen time (dashed), ${name} is ${mean[at].toFixed(3)}, give or take ${spread[at].toFixed(3)}.`;
+    find("curves-caption").textContent = `At the chosen time (dashed), ${name} is ${mean[at].toFixed(3)}, plus or minus ${spread[at].toFixed(3)}.`;
   }
 
   // --- the slider ----------------------------------------------------------------------------
@@ -489,7 +489,7 @@
     find("telling").replaceChildren(
       ...against.map(({ winner, loser, tie, times, probability }) => {
         const again = times > 1 ? `, said ${times} times` : "";
-        return make("li", {}, idElement(items[winner]), tie ? " ties with " : " beats ", idElement(items[loser]), `${again}; the consensus gave that ${percent(probability)}.`);
+        return make("li", {}, idElement(items[winner]), tie ? " ties with " : " beats ", idElement(items[loser]), `${again}; the consensus gave this a chance of ${percent(probability)}.`);
       }),
     );
   }

@@ -99,20 +99,20 @@ def _asked(model: ScoreEstimator) -> list[_Asked]:
     """Return what there is to draw of a model."""
     terms, users, asked = model.terms_, model.nouns.users, []
     if terms.has_sharpness:
-        told = f"How clearly {users} tell apart what the group tells apart: 1 like the group, 0 by "
-        told += "chance, below 0 the other way round."
+        told = f"How clearly {users} tell apart what the group tells apart: 1 is like the group, 0 "
+        told += "is by chance, and below 0 is the opposite order."
         slopes = partial(_trait, SHARPNESS, 1.0)
         asked.append(_Asked("Sharpness.", told, lambda card: card.slope, slopes, (0.0, 1.0)))
     if Side.name in terms.names:
-        told = f"What {users} add to whatever is on the left, in logits; 0 leans to neither side."
+        told = f"How much {users} prefer the left side, in logits; 0 leans to neither side."
         sides = partial(_trait, Side.name, 0.0)
         asked.append(_Asked("Side.", told, lambda card: card.side, sides, (0.0,)))
     if terms.has_ties:
-        told = f"How wide {users}' tie thresholds are beside the group's: with x2, twice as wide."
+        told = f"Tie thresholds of {users}, compared with the group's: x2 is twice as wide."
         asked.append(_Asked("Ties.", told, lambda card: card.tie_factor, _factors, (1.0,), True))
     for term in terms.all:
         if isinstance(term, Feature):
-            told = f"What one unit more of {term.name} counts for with {users}, in logits."
+            told = f"The effect of one more unit of {term.name} on {users}, in logits."
             marks = (0.0, model.parameters_.common.trait(term.name))
             of_card, of_model = partial(_of_feature, term.name), partial(_trait, term.name, 0.0)
             asked.append(_Asked(f"{term.name}.", told, of_card, of_model, marks))
@@ -181,7 +181,7 @@ def _first_in_words(names: str, alike: Any, as_shown: Any, nouns: Nouns) -> Any:
     from isplitlbi.output.report.ids import shown_id
 
     if alike == as_shown:
-        sentence = Markup("With equal {}, <strong>{}</strong> is first, and so it is as shown.")
+        sentence = Markup("With equal {}, <strong>{}</strong> is first, and also as shown.")
         return sentence.format(names, shown_id(alike))
     sentence = Markup(
         "With equal {}, <strong>{}</strong> is first; as the {} were shown, <strong>{}</strong> is."

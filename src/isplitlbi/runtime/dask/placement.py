@@ -130,7 +130,7 @@ class Placement:
         self.losses += 1
         if self.losses > MOST_LOSSES:
             raise WorkersLost(f"workers were lost {MOST_LOSSES} times; the last: {error}.")
-        log.warning("a worker was lost (%s); its users are placed anew.", error)
+        log.warning("a worker was lost (%s); its users get new places.", error)
         sleep(SETTLING)
 
     def _place(self) -> None:
@@ -225,7 +225,7 @@ def remembered_shards(folder: Path) -> int | None:
         n_shards = 0
     if n_shards < 1:
         raise UnreadableCheckpoint(
-            f"{folder / SHARDS}: this checkpoint is damaged; start the fit anew."
+            f"{folder / SHARDS}: this checkpoint is damaged; start a new fit."
         )
     return n_shards
 
