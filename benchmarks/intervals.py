@@ -1,12 +1,13 @@
 """Do the intervals of the leaderboard hold what they promise?
 
-    python benchmarks/intervals.py [--studies 40] [--first-seed 5000]
+    python benchmarks/intervals.py [--studies 40] [--first-seed 5000] [--cell TEXT]
 
 Simulated studies whose truth is known: people who are alike, whose tastes spread, of whom few
 differ by far, or who are of two camps; and one item with three votes. A line says how often the
 truth lies within the nominal 95 %: the score of an item (beside the mean of all, weighed as the
 interval is), its rank, a difference of two items, all differences at once, and the scores of a
-user. What is covered is the mean score of the people whom the users are drawn from.
+user. What is covered is the mean score of the people whom the users are drawn from. --cell runs
+only the lines whose name has that text.
 """
 
 from __future__ import annotations
@@ -100,15 +101,18 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--studies", type=int, default=40, help="of each line")
     parser.add_argument("--first-seed", type=int, default=5000)
+    parser.add_argument("--cell", default="", help="only lines whose name has this text")
     asked = parser.parse_args()
     cells = [(n_users, kind, False) for n_users in SIZES for kind in KINDS]
     cells += [(20, "alike", True), (200, "spread", True)]
     for number, (n_users, kind, has_rare_item) in enumerate(cells):
+        title = f"{n_users} users, {kind}{', one item with three votes' if has_rare_item else ''}"
+        if asked.cell not in title:
+            continue
         found = []
         for seed in range(asked.first_seed, asked.first_seed + asked.studies):
             rng = np.random.default_rng([seed, number])
             found.append(covered(*study(rng, n_users, kind, has_rare_item=has_rare_item)))
-        title = f"{n_users} users, {kind}{', one item with three votes' if has_rare_item else ''}"
         shares = {name: np.mean([each[name] for each in found]) for name in found[0]}
         if not has_rare_item:
             del shares["last item"]

@@ -45,7 +45,7 @@ NORMAL = 1.959964  # the quantile of a normal distribution that 95 % intervals r
 # Intervals are wider by this: how large terms are is itself an estimate, and what users have of
 # them is not quite normal. Measured on simulated users of known truth, for users and habits, and
 # for effects of features, which the sizes of all terms have a say in.
-WIDER, WIDER_OF_FEATURES = 1.07, 1.15
+WIDER, WIDER_OF_SCORES, WIDER_OF_FEATURES = 1.07, 1.15, 1.15
 ENDS = (0.025, 0.975)
 
 
@@ -236,7 +236,7 @@ def own_scores(certainty: Certainty, user: int, ranking: Ranking) -> OwnScores:
     by_consensus -= by_consensus.mean(axis=0)  # only differences of scores count
     common = certainty.covariance(np.arange(vector.width))
     variance += np.sum(by_consensus @ common * by_consensus, axis=1)
-    reach = NORMAL * WIDER * np.sqrt(variance)
+    reach = NORMAL * WIDER_OF_SCORES * np.sqrt(variance)
     return OwnScores(score, score - reach, score + reach, differs, ranking)
 
 
