@@ -6,8 +6,9 @@ Simulated studies whose truth is known: people who are alike, whose tastes sprea
 differ by far, or who are of two camps; and one item with three votes. A line says how often the
 truth lies within the nominal 95 %: the score of an item (beside the mean of all, weighed as the
 interval is), its rank, a difference of two items, all differences at once, and the scores of a
-user. What is covered is the mean score of the people whom the users are drawn from. --cell runs
-only the lines whose name has that text.
+user. What is covered is the mean score of the people whom the users are drawn from. The first line
+says what four votes for a new item do to the intervals of the others. --cell runs only the lines
+whose name has that text.
 """
 
 from __future__ import annotations
@@ -97,6 +98,29 @@ def covered(
     }  # fmt: skip
 
 
+def with_four_more(seed: int) -> str:
+    """Say what four votes for a new item do to the intervals of the others."""
+    votes, *_ = study(np.random.default_rng(seed), 20, "alike", has_rare_item=False)
+    four = Comparisons.from_arrays(
+        votes.users[:4], ["new"] * 4, votes.items[[0, 3, 6, 9]], np.ones(4, dtype=int)
+    )
+    before, after = (
+        ISplitLBI(with_tests=False).fit(each).leaderboard()
+        for each in (votes, Comparisons.joined(votes, four))
+    )
+    place = {item: number for number, item in enumerate(after.items)}
+    rows = np.array([place[item] for item in before.items])
+    wider = (after.high - after.low)[rows] / (before.high - before.low)
+    low, high, new = before.low[0], before.high[0], rows[0]
+    then = f"{after.low[new]:.2f} to {after.high[new]:.2f}"
+    rank = after.rank[place["new"]]
+    return (
+        f"four votes for a new item: {before.items[0]} has {low:.2f} to {high:.2f}, then {then}; "
+        f"all intervals are {wider.mean():.2f} times as wide on average, {wider.max():.2f} at most; the new item is "
+        + (f"ranked {rank}" if rank > 0 else "not ranked")
+    )
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--studies", type=int, default=40, help="of each line")
@@ -105,6 +129,8 @@ def main() -> int:
     asked = parser.parse_args()
     cells = [(n_users, kind, False) for n_users in SIZES for kind in KINDS]
     cells += [(20, "alike", True), (200, "spread", True)]
+    if asked.cell in "four votes for a new item":
+        print(with_four_more(asked.first_seed), flush=True)
     for number, (n_users, kind, has_rare_item) in enumerate(cells):
         title = f"{n_users} users, {kind}{', one item with three votes' if has_rare_item else ''}"
         if asked.cell not in title:
