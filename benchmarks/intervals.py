@@ -116,7 +116,8 @@ def with_four_more(seed: int) -> str:
     rank = after.rank[place["new"]]
     return (
         f"four votes for a new item: {before.items[0]} has {low:.2f} to {high:.2f}, then {then}; "
-        f"all intervals are {wider.mean():.2f} times as wide on average, {wider.max():.2f} at most; the new item is "
+        f"all intervals are {wider.mean():.2f} times as wide on average, "
+        f"{wider.max():.2f} at most; the new item is "
         + (f"ranked {rank}" if rank > 0 else "not ranked")
     )
 

@@ -47,9 +47,9 @@ ONE_WAY = 0.6
 # if they knew it; and in no way do tastes vary by less than this share of the usual. Settled, like
 # the next, on seeds 1000 and up of benchmarks/intervals.py.
 MOST_ITEMS, USUAL_WEIGHT, LEAST_TOLD, LEAST_SHARE = 100, 2.0, 0.08, 0.02
-# All scores may be too far apart, or too near to each other, by this share: by how much users differ
-# is itself an estimate, and what they may be is integrated roughly. More users do not help. Settled
-# on the same seeds.
+# All scores may be too far apart, or too near to each other, by this share: by how much users
+# differ is itself an estimate, and what they may be is integrated roughly. More users do not help.
+# Settled on the same seeds.
 OFF_SCALE = 0.045
 
 
