@@ -43,8 +43,9 @@ UNCLEAR, UNCLEAR_TIMES = 2.0, 6.0
 
 NORMAL = 1.959964  # the quantile of a normal distribution that 95 % intervals reach to
 # Intervals are wider by this: how large terms are is itself an estimate, and what users have of
-# them is not quite normal. Measured on simulated users of known truth, for users and habits, and
-# for effects of features, which the sizes of all terms have a say in.
+# them is not quite normal. Measured on simulated users of known truth, for users and habits, for
+# what users add to the scores, and for effects of features, which the sizes of all terms have a say
+# in.
 WIDER, WIDER_OF_SCORES, WIDER_OF_FEATURES = 1.07, 1.15, 1.15
 ENDS = (0.025, 0.975)
 
@@ -235,8 +236,10 @@ def own_scores(certainty: Certainty, user: int, ranking: Ranking) -> OwnScores:
     by_consensus[:, found.place] += moves @ found.follows
     by_consensus -= by_consensus.mean(axis=0)  # only differences of scores count
     common = certainty.covariance(np.arange(vector.width))
+    common[vector.scores, vector.scores] = certainty.scores().covariance
+    variance *= WIDER_OF_SCORES**2
     variance += np.sum(by_consensus @ common * by_consensus, axis=1)
-    reach = NORMAL * WIDER_OF_SCORES * np.sqrt(variance)
+    reach = NORMAL * np.sqrt(variance)
     return OwnScores(score, score - reach, score + reach, differs, ranking)
 
 
