@@ -14,6 +14,7 @@ from isplitlbi.abnormal.surprise import (
     Surprise,
     evidence_of_more,
     read_off,
+    rows_of_traits,
     surprise_of,
 )
 
@@ -37,10 +38,9 @@ def covariance(ordinary, bend, more):
 def test_the_evidence_compares_normal_densities(known):
     ordinary, bend, pull, _ = known
     usual = Precision.of(ordinary)
-    rest = Rest.of_traits(usual, bend, N_TRAITS)
-    evidence = evidence_of_more(rest, ordinary, usual, bend, pull, N_TRAITS)
-    whole = evidence_of_more(Rest.of(usual, bend), ordinary, usual, bend, pull, N_TRAITS)
-    assert_allclose(evidence, whole)
+    rows = rows_of_traits(usual, bend, N_TRAITS)
+    assert_allclose(rows, Rest.of(usual, bend).rows[:, :N_TRAITS])
+    evidence = evidence_of_more(rows, ordinary, usual, bend, pull)
     for user in range(len(pull)):
         nothing = np.zeros(WIDTH)
         usual = multivariate_normal(nothing, covariance(ordinary[user], bend[user], nothing))
@@ -115,7 +115,7 @@ def test_what_nothing_is_known_of_surprises_nobody():
     rest = Rest.of(usual, nothing)
     pull = np.zeros((1, 4))
     assert Surprise.of(rest, 2).statistic(pull) == 0.0
-    assert evidence_of_more(rest, nothing, usual, nothing, pull, 2) == pytest.approx(0.0)
+    assert evidence_of_more(rest.rows[:, :2], nothing, usual, nothing, pull) == pytest.approx(0.0)
 
 
 # --- what the number of a slope means -------------------------------------------------------

@@ -15,9 +15,9 @@ from typing import NamedTuple
 import numpy as np
 
 from isplitlbi.abnormal.directions import SLOPE, Block, Directions, Said, for_each
-from isplitlbi.abnormal.expectation import Expectation, Inputs, without_items
+from isplitlbi.abnormal.expectation import Answers, Expectation, Inputs, without_items
 from isplitlbi.abnormal.matrices import Precision, diagonals, times
-from isplitlbi.abnormal.surprise import SLOPES, Rest, Surprise, evidence_of_more
+from isplitlbi.abnormal.surprise import SLOPES, Rest, Surprise, evidence_of_more, rows_of_traits
 from isplitlbi.model.answering import log_probabilities
 from isplitlbi.typing import Floats, Mask, Places
 
@@ -263,8 +263,7 @@ class Yardstick:
         if key in self.kept:
             return self.kept[key]
         bend, ordinary = block.bend(said.mm, said.mt, said.tt), self.ordinary(block)
-        spread = block.spread(said, inputs.answers)
-        varies = None if spread is None else spread + bend @ ordinary @ bend
+        varies = _varies(block, said, inputs.answers, bend, ordinary)
         agreed = self._agreed(block, inputs)
         agreed /= np.maximum(bend[:, SLOPE, SLOPE], LEAST_KNOWN)[:, None]
         rest = Rest.of(Precision.of(ordinary), bend)
@@ -276,11 +275,10 @@ class Yardstick:
     def evidence(self, block: Block, said: Said, pull: Floats) -> Floats:
         """Return how likely deviations larger than ordinary make these slopes: a logarithm."""
         bend, ordinary = block.bend(said.mm, said.mt, said.tt), self.ordinary(block)
-        spread = block.spread(said, self.directions.answers)
-        varies = None if spread is None else spread + bend @ ordinary @ bend
+        varies = _varies(block, said, self.directions.answers, bend, ordinary)
         usual = Precision.of(ordinary)
-        rest = Rest.of_traits(usual, bend, block.n_traits)
-        return evidence_of_more(rest, ordinary, usual, bend, pull, block.n_traits, varies)
+        rows = rows_of_traits(usual, bend, block.n_traits)
+        return evidence_of_more(rows, ordinary, usual, bend, pull, varies)
 
     def _agreed(self, block: Block, inputs: Inputs) -> Floats:
         """Return how far votes would go with the consensus, by slope: (n_users, n_slopes)."""
@@ -299,6 +297,14 @@ class Yardstick:
     def blocks(self, users: Mask | Places, most: int | None = None) -> list[Block]:
         """Return users in blocks, of so many at most."""
         return list(self.directions.blocks(users, self.expected.apart, most))
+
+
+def _varies(
+    block: Block, said: Said, answers: Answers, bend: Floats, ordinary: Floats
+) -> Floats | None:
+    """Return the variance of ordinary users' slopes, where it is not told by how votes bend."""
+    spread = block.spread(said, answers)
+    return None if spread is None else spread + bend @ ordinary @ bend
 
 
 class _Habits(NamedTuple):
@@ -442,9 +448,9 @@ class _Look:
         centre = means[component]
         whole = pull + times(bend, self.mode - centre)
         ordinary = yardstick.around(block, self.error)
-        usual, spread = Precision.of(ordinary), block.spread(said, yardstick.directions.answers)
+        usual = Precision.of(ordinary)
         rest = Rest.of(usual, bend)
-        varies = None if spread is None else spread + bend @ ordinary @ bend
+        varies = _varies(block, said, yardstick.directions.answers, bend, ordinary)
         left = times(rest.rows, whole)
         own = times(ordinary, left)
         if likelihood is not None:
@@ -452,7 +458,8 @@ class _Look:
             gained = np.sum((pull - 0.5 * times(bend, step)) * step, axis=1)
             evidence = likelihood[block.users] + gained
             evidence -= 0.5 * (np.sum(own * left, axis=1) + rest.size)
-            more = evidence_of_more(rest, ordinary, usual, bend, whole, block.n_traits, varies)
+            traits = rest.rows[:, : block.n_traits]
+            more = evidence_of_more(traits, ordinary, usual, bend, whole, varies)
             self.odds = np.logaddexp(more, (self.careless - evidence) / self.noisier)
         self.mode = centre + own
         # Yes or no: weights between would favour those who, by chance, agree best.

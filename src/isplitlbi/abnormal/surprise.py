@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import scipy
 
-from isplitlbi.abnormal.matrices import Precision, diagonals, inverse, size, times
+from isplitlbi.abnormal.matrices import Precision, diagonals, inverse, times
 from isplitlbi.typing import Floats
 
 __all__ = [
@@ -19,6 +19,7 @@ __all__ = [
     "Surprise",
     "evidence_of_more",
     "read_off",
+    "rows_of_traits",
     "surprise_of",
 ]
 
@@ -51,14 +52,6 @@ class Rest(NamedTuple):
             rows = (bend * -unit[:, None, :]) @ (after * unit[:, None, :])
             np.einsum("nii->ni", rows)[:] += 1.0
         return cls(rows, bend, ordinary.size + size)
-
-    @classmethod
-    def of_traits(cls, ordinary: Precision, bend: Floats, n_traits: int) -> Rest:
-        """Find that of traits alone, the first directions, which is far less work."""
-        both, unit = ordinary.with_votes(bend), ordinary.unit[:, :, None]
-        rows = np.swapaxes(-unit * np.linalg.solve(both, unit * bend[:, :, :n_traits]), 1, 2)
-        np.einsum("nii->ni", rows[:, :, :n_traits])[:] += 1.0
-        return cls(rows, bend[:, :n_traits], ordinary.size + size(both))
 
     @property
     def variances(self) -> Floats:
@@ -192,19 +185,26 @@ class Surprise(NamedTuple):
         return surprise_of(traits, taste, self.mean, self.freedom, np.sqrt(self.known[:, -1]))
 
 
+def rows_of_traits(ordinary: Precision, bend: Floats, n_traits: int) -> Floats:
+    """Return the rows of `Rest` for traits alone, the first directions: far less work than all."""
+    both, unit = ordinary.with_votes(bend), ordinary.unit[:, :, None]
+    rows = np.swapaxes(-unit * np.linalg.solve(both, unit * bend[:, :, :n_traits]), 1, 2)
+    np.einsum("nii->ni", rows[:, :, :n_traits])[:] += 1.0
+    return np.asarray(rows, dtype=np.float64)
+
+
 def evidence_of_more(
-    rest: Rest, ordinary: Floats, usual: Precision, bend: Floats, pull: Floats, n_traits: int,
+    rows: Floats, ordinary: Floats, usual: Precision, bend: Floats, pull: Floats,
     varies: Floats | None = None,
 ) -> Floats:  # fmt: skip
     """Return how much more likely slopes are if one trait, or taste, is larger: a logarithm.
 
-    ``usual`` is the inverse of what is ordinary; of the rest, that of traits is needed. Slopes of
-    votes with different weights vary otherwise than votes bend.
+    ``rows`` are those of the traits, ``usual`` is the inverse of what is ordinary. Slopes of votes
+    with different weights vary otherwise than votes bend.
     """
-    rows = rest.rows[:, :n_traits]
-    known = rest.variances[:, :n_traits]
-    if varies is not None:
-        known = np.einsum("nij,nij->ni", rows @ varies, rows)
+    n_traits = rows.shape[1]
+    explained = bend[:, :n_traits] if varies is None else rows @ varies
+    known = np.einsum("nij,nij->ni", explained, rows)
     more = DEVIATION_VARIANCE / (1.0 + DEVIATION_VARIANCE * known)
     of_traits = times(rows, pull) ** 2 * more + np.log(more / DEVIATION_VARIANCE)
     larger = np.zeros(pull.shape)
