@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,7 @@ from isplitlbi.model.parameters import Consensus, Parameters
 from isplitlbi.model.terms import Terms
 from isplitlbi.typing import Floats
 
-__all__ = ["Ending", "RegularizationPath"]
+__all__ = ["Course", "Ending", "RegularizationPath"]
 
 FORMAT = "isplitlbi regularization path"
 FORMAT_VERSION = 3
@@ -39,6 +39,16 @@ class Ending(Enum):
     NOT_FINITE = (
         "The path stopped because a value became infinite or undefined: use a smaller step_scale."
     )
+
+
+class Course(NamedTuple):
+    """The consensus at all steps of a path, however few snapshots of users are kept.
+
+    Given this, users are independent: whoever comes later can be followed beside it.
+    """
+
+    times: Floats  # (n,) increasing, from the beginning of the path on
+    consensus: Floats  # (n, width)
 
 
 @dataclass(frozen=True, repr=False)
@@ -64,6 +74,8 @@ class RegularizationPath:
     n_steps : int
     settings : mapping
         Everything that decided the result; among it the names of the terms.
+    course : Course or None
+        The consensus step by step; None of a path that was stored without it.
     """
 
     vector: Vector
@@ -76,6 +88,7 @@ class RegularizationPath:
     ending: Ending
     n_steps: int
     settings: Mapping[str, Any]
+    course: Course | None = None
 
     def __repr__(self) -> str:
         """Say how long it is, and how it ended."""
@@ -153,6 +166,8 @@ class RegularizationPath:
             "has_habits": self.vector.has_habits,
         }
         arrays = {name: getattr(self, name) for name in _ARRAYS}
+        if self.course is not None:
+            arrays |= {_COURSE + name: values for name, values in self.course._asdict().items()}
         with written_whole(target) as unfinished, unfinished.open("wb") as stream:
             np.savez(
                 stream,
@@ -186,6 +201,7 @@ class RegularizationPath:
                     ending=Ending[header["ending"]],
                     n_steps=int(header["n_steps"]),
                     settings=dict(header["settings"]),
+                    course=_course_in(content),
                     **{name: content[name] for name in _ARRAYS},
                 )
                 if not path._fits_together():
@@ -219,6 +235,15 @@ class RegularizationPath:
             and self.deviation.shape in ((n_times, n_slots), (0, n_slots))
             and self.sparse.shape == self.deviation.shape
             and all(getattr(self, name).dtype == np.float64 for name in _ARRAYS)
+            and (self.course is None or self._is_followed_by(self.course))
+        )
+
+    def _is_followed_by(self, course: Course) -> bool:
+        return bool(
+            course.consensus.shape == (len(course.times), self.vector.width)
+            and len(course.times) > 1
+            and np.all(np.diff(course.times) > 0.0)
+            and all(values.dtype == np.float64 for values in course)
         )
 
 
@@ -228,4 +253,11 @@ def spread_out(n_times: int, n_kept: int, chosen: int) -> NDArray[np.intp]:
     return np.union1d(evenly, [chosen]).astype(np.intp)
 
 
+def _course_in(content: Mapping[str, Any]) -> Course | None:
+    """Return the course that a file holds; it has none where an older release wrote it."""
+    names = [_COURSE + name for name in Course._fields]
+    return Course(*(content[name] for name in names)) if names[0] in content else None
+
+
+_COURSE = "course_"
 _ARRAYS = ("times", "consensus", "deviation", "sparse", "entry_times")

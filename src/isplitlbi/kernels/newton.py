@@ -11,7 +11,7 @@ must be such that numba understands it.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import FunctionType
 from typing import Any
 
@@ -21,16 +21,16 @@ from isplitlbi.kernels import Anchor, Sums, System, Users
 from isplitlbi.model.answering import Answering
 from isplitlbi.typing import Floats
 
-__all__ = ["METHOD", "bound"]
+__all__ = ["METHOD", "bound", "unbound"]
 
 
-def _unbound(*_arguments: Any) -> Any:
+def unbound(*_arguments: Any) -> Any:
     raise NotImplementedError("this stands for a loop, which `bound` puts in its place")
 
 
 # The loops that the method is made of, by their names in `numpy_loops` and `numba_loops`.
-assemble = eliminate_users = curvature_product = conjugate_update = _unbound
-move_users = hold_back = squares = is_free = _unbound
+assemble = eliminate_users = curvature_product = conjugate_update = unbound
+move_users = hold_back = squares = is_free = unbound
 
 # How hard one step of the implicit scheme is worked at. The residual of a Newton system: late on
 # the path the consensus moves by the small difference of what its users pull, so that a rougher
@@ -290,15 +290,19 @@ def _as_it_is(function: Any) -> Any:
     return function
 
 
-def bound(loops: Mapping[str, Any], compiled: Callable[[Any], Any] = _as_it_is) -> dict[str, Any]:
-    """Return the functions of the method, by name, with these loops in place of their names.
+def bound(
+    loops: Mapping[str, Any],
+    compiled: Callable[[Any], Any] = _as_it_is,
+    method: Sequence[Any] = METHOD,
+) -> dict[str, Any]:
+    """Return the functions of a method, by name, with these loops in place of their names.
 
     Numba looks names up where a function was defined. These are defined anew, from the same code,
     among names that mean what is given.
     """
-    meanings = {**globals(), **loops}
-    for function in METHOD:
+    meanings = {**method[0].__globals__, **loops}
+    for function in method:
         anew = FunctionType(function.__code__, meanings, function.__name__)
         anew.__doc__ = function.__doc__
         meanings[function.__name__] = compiled(anew)
-    return {function.__name__: meanings[function.__name__] for function in METHOD}
+    return {function.__name__: meanings[function.__name__] for function in method}

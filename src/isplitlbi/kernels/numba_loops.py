@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 
-from isplitlbi.kernels import HOLD_BACK, MOST_TAKEN, newton
+from isplitlbi.kernels import HOLD_BACK, MOST_TAKEN, beside, newton
 from isplitlbi.kernels.numba_explicit import (
     explicit_step,
     loss_and_gradient,
@@ -441,3 +441,9 @@ _IN_ONE = newton.bound(
     compiled=lambda function: loop(function) if function.__name__ in ENTRIES else part(function),
 )
 minimise, relative = _IN_ONE["minimise"], _IN_ONE["relative"]
+
+follow_user = newton.bound(
+    {"minimise": minimise, **{each.py_func.__name__: each for each in (finish_step, extrapolate, lean)}},
+    compiled=lambda function: loop(function) if function.__name__ == "follow_user" else part(function),
+    method=beside.METHOD,
+)["follow_user"]

@@ -23,6 +23,7 @@ from isplitlbi.kernels import (
     Sums,
     System,
     Users,
+    beside,
     newton,
 )
 from isplitlbi.kernels.numpy_blocks import Block
@@ -46,6 +47,7 @@ __all__ = [
     "explicit_step",
     "extrapolate",
     "finish_step",
+    "follow_user",
     "hold_back",
     "is_free",
     "lean",
@@ -426,3 +428,8 @@ _IN_ONE = newton.bound(
     },
 )
 minimise, relative = _IN_ONE["minimise"], _IN_ONE["relative"]
+
+follow_user = newton.bound(
+    {each.__name__: each for each in (minimise, finish_step, extrapolate, lean)},
+    method=beside.METHOD,
+)["follow_user"]

@@ -7,13 +7,14 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Self
 
 import numpy as np
 
 from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.data.layout import Layout
 from isplitlbi.errors import InvalidSetting, UnreadableCheckpoint
-from isplitlbi.path import Ending, RegularizationPath
+from isplitlbi.path import Course, Ending, RegularizationPath
 from isplitlbi.runtime.base import Runtime
 from isplitlbi.runtime.local import Local
 from isplitlbi.runtime.progress import Reporter
@@ -30,6 +31,10 @@ log = logging.getLogger("isplitlbi")
 LARGE_SNAPSHOTS = 2e9  # bytes, above which their cost is told beforehand
 
 SNAPSHOTS = ("consensus", "deviation", "sparse")
+
+# The course of the consensus is noted whenever so large a share of the time has passed: at nearly
+# every step of a scheme with long steps, at few of one with short ones.
+NOTED_EVERY = 0.004
 
 Observer = Callable[[int, State], None]
 
@@ -73,12 +78,13 @@ def follow(
     snapshots = _Snapshots((len(times), layout.vector.width), layout.n_slots, keep)
     resumed = None if checkpoint is None else checkpoint.restore()
     if resumed is not None:
-        state = resumed.state
+        state, course = resumed.state, _Noted.restored(resumed.extra)
         snapshots.restore(resumed.n_done, resumed.extra)
         _tell(reporter, resumed.n_done / len(times), state)
     else:
         state = _beginning(votes, settings, runtime, initial)
-    walk = _Walk(layout, settings, runtime, state)
+        course = _Noted.from_start(state)
+    walk = _Walk(layout, settings, runtime, state, course)
     for index in range(snapshots.taken, len(times)):
         here = walk.to(times[index])
         if here is None:
@@ -91,7 +97,8 @@ def follow(
         # A later path goes on from the state, so that nothing may be left to do before it.
         last = index + 1 == len(times)
         if checkpoint is not None and (last or walk.state.time < times[index + 1]):
-            checkpoint.offer(walk.state, index + 1, snapshots.kept(), last=last)
+            kept = snapshots.kept() | course.kept()
+            checkpoint.offer(walk.state, index + 1, kept, last=last)
     return walk.path(snapshots)
 
 
@@ -124,13 +131,49 @@ def _tell(reporter: Reporter | None, share: float, state: State) -> None:
         reporter.advance(share, state.time, n_out)
 
 
+class _Noted:
+    """The course of the consensus, noted as a path is followed."""
+
+    def __init__(self, times: list[float], consensus: list[Floats]) -> None:
+        self.times, self.consensus = times, consensus
+
+    @classmethod
+    def from_start(cls, state: State) -> Self:
+        """Begin where a path begins."""
+        return cls([state.time], [state.consensus.copy()])
+
+    @classmethod
+    def restored(cls, kept: dict[str, Floats]) -> Self:
+        """Take what a checkpoint held; nothing is left of it there."""
+        return cls(kept.pop("course_times").tolist(), list(kept.pop("course_consensus")))
+
+    def note(self, state: State, last: float) -> None:
+        """Note where the consensus is, unless it was noted a moment ago."""
+        if state.time >= (1.0 + NOTED_EVERY) * self.times[-1] or state.time == last:
+            self.times.append(state.time)
+            self.consensus.append(state.consensus.copy())
+
+    def course(self) -> Course:
+        """Return all that was noted."""
+        return Course(np.array(self.times), np.array(self.consensus))
+
+    def kept(self) -> dict[str, Floats]:
+        """Return what a checkpoint must hold of it."""
+        return {f"course_{name}": values for name, values in self.course()._asdict().items()}
+
+
 class _Walk:
     """A state that advances step by step, and how that ended."""
 
     def __init__(
-        self, layout: Layout, settings: PathSettings, runtime: Runtime, state: State
+        self,
+        layout: Layout,
+        settings: PathSettings,
+        runtime: Runtime,
+        state: State,
+        course: _Noted,
     ) -> None:
-        self.state, self._before = state, replace(state)
+        self.state, self._before, self._course = state, replace(state), course
         self.ending = Ending.COMPLETE
         self._stepper = settings.scheme.prepare(layout, settings, runtime)
         self._runtime = runtime
@@ -157,6 +200,7 @@ class _Walk:
             ending=self.ending,
             n_steps=self.state.n_steps,
             settings=self._settings.as_dict(),
+            course=self._course.course(),
         )
 
     def _step(self, until: float) -> Ending:
@@ -170,6 +214,7 @@ class _Walk:
         if self._runtime.any(not all(np.isfinite(values).all() for values in watched)):
             return Ending.NOT_FINITE
         state.record_entries(since, old_norm)
+        self._course.note(state, float(self._settings.times[-1]))
         return Ending.COMPLETE
 
 
