@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import isplitlbi
-from isplitlbi.abnormal import Abnormality
+from isplitlbi.abnormal import Abnormality, Ordinary
 from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.data.features import Features, Units
 from isplitlbi.data.labels import NUMBERS, OutcomeLabels
@@ -72,6 +72,7 @@ _IDS, _COLUMNS, _OPTIONAL = (
     ("user", "left", "right", "outcome"),
     ("weight", "group", "time", "duration"),
 )
+_ORDINARY = "ordinary_"  # begins the names of what was ordinary among the users
 _COUNTS = ("votes_per_user", "n_ties", "digest")
 
 
@@ -289,7 +290,10 @@ def _parameters_as_arrays(parameters: Parameters) -> dict[str, Any]:
 
 
 def _tests_as_arrays(found: Abnormality, fingerprint: str) -> dict[str, Any]:
-    values = {field.name: getattr(found, field.name) for field in fields(Abnormality)}
+    names = [field.name for field in fields(Abnormality) if field.name != "ordinary"]
+    values = {name: getattr(found, name) for name in names}
+    if found.ordinary is not None:
+        values |= {_ORDINARY + name: each for name, each in vars(found.ordinary).items()}
     common = {
         "consensus": found.consensus.values,
         "traits": list(found.consensus.vector.traits),
@@ -435,6 +439,8 @@ def _standing_of(source: Path, fitted: Fitted) -> Standing | None:
 def _tests_of(source: Path, fitted: Fitted) -> Abnormality:
     """Return the tests of the users."""
     values = read_arrays(source / "abnormal.npz")
+    known = {name for name in values if name.startswith(_ORDINARY)}
+    ordinary = {name.removeprefix(_ORDINARY): values.pop(name) for name in known}
     same_votes = values.pop("fingerprint") == fitted.summary.fingerprint
     has_habits = bool(values.pop("has_habits"))
     vector = Vector(fitted.parameters.n_items, tuple(values.pop("traits")), has_habits)
@@ -444,7 +450,19 @@ def _tests_of(source: Path, fitted: Fitted) -> Abnormality:
     lengths = {len(value) for value in values.values()}
     if not same_votes or lengths != {len(fitted.summary.users)}:
         raise UnreadableModel(f"{source}: its files do not belong together; fit the model again.")
-    return Abnormality(fdr=fdr, consensus=consensus, **values)
+    found = None if not ordinary else _ordinary_of(ordinary, source, fitted)
+    return Abnormality(fdr=fdr, consensus=consensus, ordinary=found, **values)
+
+
+def _ordinary_of(values: dict[str, Any], source: Path, fitted: Fitted) -> Ordinary:
+    """Return what was ordinary among the users; older folders do not know it."""
+    kinds = {"noisier": float, "unit": float, "per_vote": float, "duration": float}
+    plain = {name: kind(values[name]) for name, kind in kinds.items()}
+    found = Ordinary(**values | plain | {"has_sides": bool(values["has_sides"])})
+    n_items = fitted.parameters.n_items
+    if set(found.covariance.shape) != {n_items + 1} or len(found.of_habits) not in (0, n_items):
+        raise UnreadableModel(f"{source}: its files do not belong together; fit the model again.")
+    return found
 
 
 def _selection_of(source: Path, described: dict[str, Any], time: float) -> Selection:

@@ -16,9 +16,11 @@ from typing import TYPE_CHECKING
 from isplitlbi.lazy import lazily
 
 if TYPE_CHECKING:
+    from isplitlbi.abnormal.company import Ordinary as Ordinary
     from isplitlbi.abnormal.expectation import TellingVote as TellingVote
     from isplitlbi.abnormal.expectation import find_telling_votes as find_telling_votes
     from isplitlbi.abnormal.finding import find_abnormal as find_abnormal
+    from isplitlbi.abnormal.finding import find_abnormal_beside as find_abnormal_beside
     from isplitlbi.abnormal.finding import find_abnormal_in as find_abnormal_in
     from isplitlbi.abnormal.found import DIFFERENT as DIFFERENT
     from isplitlbi.abnormal.found import LEAST_USERS as LEAST_USERS
@@ -36,6 +38,7 @@ _HOMES = {
     "KINDS": "kinds",
     "LEAST_USERS": "found",
     "LISTS": "found",
+    "Ordinary": "company",
     "UNRELIABLE": "found",
     "UNTRUSTWORTHY": "kinds",
     "Abnormality": "found",
@@ -43,6 +46,7 @@ _HOMES = {
     "TellingVote": "expectation",
     "check_fdr": "found",
     "find_abnormal": "finding",
+    "find_abnormal_beside": "finding",
     "find_abnormal_in": "finding",
     "find_telling_votes": "expectation",
     "joined": "found",
@@ -57,9 +61,11 @@ __all__ = [
     "UNTRUSTWORTHY",
     "Abnormality",
     "Kind",
+    "Ordinary",
     "TellingVote",
     "check_fdr",
     "find_abnormal",
+    "find_abnormal_beside",
     "find_abnormal_in",
     "find_telling_votes",
     "joined",

@@ -362,7 +362,7 @@ class Draws:
     def __init__(
         self, inputs: Inputs, yardstick: Yardstick, said: Said, statistics: Floats
     ) -> None:
-        first, n_users = inputs.runtime.first, inputs.answers.n_users
+        n_users = inputs.answers.n_users
         self.inputs, self.said = inputs, said
         attentive = yardstick.of_the_attentive(in_all=True)
         self.yardsticks = [yardstick] if attentive is yardstick else [yardstick, attentive]
@@ -373,8 +373,7 @@ class Draws:
         self.n_kept = 0
         self.p_value = np.where(inputs.answers.voted, 1.0, np.full((2, n_users), np.nan))
         self.beyond, self.drawn = np.zeros((2, 2, n_users), dtype=np.int64)
-        numbers = np.random.default_rng(inputs.seed).random((3, inputs.runtime.n_users))
-        self.fate, *self.place = numbers[:, first : first + n_users]
+        self.fate, *self.place = inputs.among.chances(n_users, inputs.seed)
         self.n_votes = inputs.answers.sum_by_user(inputs.answers.n_votes)
 
     @property
@@ -417,7 +416,7 @@ class Draws:
             # before.
             rngs = [
                 np.random.default_rng(
-                    [self.inputs.seed, self.inputs.runtime.first + user, total, tests[0]]
+                    [self.inputs.seed, self.inputs.among.number(user), total, tests[0]]
                 )
                 for user, _ in some
             ]

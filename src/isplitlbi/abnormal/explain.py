@@ -212,6 +212,7 @@ def _name_rings(
 ) -> Places:
     """Name users whose votes others foretell better than any explanation does; return sizes."""
     may_be = np.array([kind in (DifferentTaste.name, UNCLEAR) for kind in kinds]) & suspects
+    may_be &= inputs.among.has_rings
     if not inputs.runtime.any(bool(may_be.any())):
         return np.zeros(len(kinds), dtype=np.int64)
     others = suspects & ~np.array([bool(kind) for kind in kinds])
@@ -227,12 +228,7 @@ def _name_rings(
 def _name_hasty(inputs: Inputs, kinds: list[str]) -> None:
     """Name careless users who take far less time than others."""
     duration = typical_duration(inputs)
-    if not inputs.runtime.any(duration is not None):
-        return
-    known = np.full(len(kinds), np.nan) if duration is None else duration
-    everybody = inputs.runtime.everybody(np.where(np.isnan(known), -1.0, known))
-    middle = float(np.median(everybody[everybody >= 0.0]))
-    for user in np.flatnonzero(known < TOO_FAST * middle):
+    for user in np.flatnonzero(duration < TOO_FAST * inputs.among.middle(duration)):
         if kinds[user] == Careless.name:
             kinds[user] = TooFast.name
 

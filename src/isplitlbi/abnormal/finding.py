@@ -9,18 +9,21 @@ from functools import cache
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
+from isplitlbi.abnormal.company import Newcomers
 from isplitlbi.abnormal.expectation import Inputs
 from isplitlbi.abnormal.explain import Explained, explain, in_numbers
 from isplitlbi.abnormal.found import UNRELIABLE, Abnormality, Texts, check_fdr
+from isplitlbi.abnormal.ordinary import Yardstick
 from isplitlbi.abnormal.quality import find_quality
-from isplitlbi.abnormal.tests import Flags, benjamini_hochberg, find_flags
+from isplitlbi.abnormal.tests import Flags, find_flags, flags_by
 from isplitlbi.data.comparisons import Comparisons
+from isplitlbi.errors import InvalidSetting
 from isplitlbi.model.links import Link
 from isplitlbi.model.parameters import Consensus
 from isplitlbi.runtime.base import Runtime
 from isplitlbi.runtime.local import Local
 
-__all__ = ["find_abnormal", "find_abnormal_in"]
+__all__ = ["find_abnormal", "find_abnormal_beside", "find_abnormal_in"]
 
 OF_TESTS = ("yardstick", "is_informed")  # what only explanations need
 
@@ -74,22 +77,59 @@ def find_abnormal_in(
     check_fdr(fdr)
     # The matrices are small: threads of the linear algebra would only wait for each other.
     with _libraries().limit(limits=1, user_api="blas"):
-        flags = find_flags(inputs, fdr, progress)
-        inputs = replace(inputs, consensus=flags.consensus)
-        is_different = flags.q_value <= fdr
-        is_unreliable = (flags.q_unreliable <= fdr) & ~flags.is_informed
-        suspects = flags.p_value <= SUSPICIOUS
-        found = explain(inputs, flags.yardstick, is_different, is_unreliable, suspects)
-        flags, found = _with_lists_apart(inputs, flags, found, fdr)
-        quality = find_quality(
-            inputs.answers, flags.yardstick.expected, found.log_likelihood, found.kind
+        return _explained(inputs, find_flags(inputs, fdr, progress), fdr)
+
+
+def find_abnormal_beside(
+    votes: Comparisons,
+    link: Link,
+    study: Abnormality,
+    *,
+    seed: int = 0,
+    delta: float = 1e-3,
+    runtime: Runtime | None = None,
+    progress: Callable[[float], None] | None = None,
+) -> Abnormality:
+    """Find out the same of newcomers, by what was found ordinary in a study, and among its users.
+
+    Votes have the items of the study. Each newcomer is tested as if nobody else had come. Nobody is
+    said to belong to a ring.
+    """
+    ordinary = study.ordinary
+    if ordinary is None:
+        raise InvalidSetting(
+            "what is ordinary in this study is not known: its model is from an older release. Fit "
+            "it again."
         )
-        flagged = np.array([bool(name) for name in found.list], dtype=np.bool_)
-        slope, side, threshold = in_numbers(inputs, flags.yardstick, flagged)
+    p_values = (study.p_value, study.p_unreliable)
+    company = Newcomers(votes.users, ordinary, p_values, study.on(UNRELIABLE), study.fdr)
+    inputs = Inputs.beside(
+        votes, link, study.consensus, ordinary, company, delta=delta, seed=seed,
+        runtime=runtime or Local(votes),
+    )  # fmt: skip
+    with _libraries().limit(limits=1, user_api="blas"):
+        yardstick, tell = Yardstick.beside(inputs, ordinary), progress or (lambda done: None)
+        return _explained(inputs, flags_by(inputs, yardstick, study.fdr, tell), study.fdr)
+
+
+def _explained(inputs: Inputs, flags: Flags, fdr: float) -> Abnormality:
+    """Find out how users vote who were flagged."""
+    inputs = replace(inputs, consensus=flags.consensus)
+    is_different = flags.q_value <= fdr
+    is_unreliable = (flags.q_unreliable <= fdr) & ~flags.is_informed
+    suspects = flags.p_value <= SUSPICIOUS
+    found = explain(inputs, flags.yardstick, is_different, is_unreliable, suspects)
+    flags, found = _with_lists_apart(inputs, flags, found, fdr)
+    quality = find_quality(
+        inputs.answers, flags.yardstick.expected, found.log_likelihood, found.kind
+    )
+    flagged = np.array([bool(name) for name in found.list], dtype=np.bool_)
+    slope, side, threshold = in_numbers(inputs, flags.yardstick, flagged)
     tested = {name: value for name, value in flags._asdict().items() if name not in OF_TESTS}
     return Abnormality(
         fdr, **tested, flagged=flagged, list=found.list, kind=found.kind,
         explanation=found.sentence, quality=quality, slope=slope, side=side, threshold=threshold,
+        ordinary=flags.yardstick.in_short(inputs),
     )  # fmt: skip
 
 
@@ -108,11 +148,9 @@ def _with_lists_apart(
     their own list might be found by chance: they are tested among each other, unless both tests
     have found them.
     """
-    runtime = inputs.runtime
-    mine = slice(runtime.first, runtime.first + inputs.answers.n_users)
     unreliable = np.array([name == UNRELIABLE for name in found.list], dtype=np.bool_)
     others = np.where(unreliable, np.nan, flags.p_value)
-    q_value = np.fmax(benjamini_hochberg(runtime.everybody(others))[mine], flags.q_value)
+    q_value = np.fmax(inputs.among.q_value(0, others, of_different=True), flags.q_value)
     q_value = np.where(unreliable | (flags.q_unreliable <= fdr), flags.q_value, q_value)
     stays = unreliable | (q_value <= fdr) | (flags.q_unreliable <= fdr)
 

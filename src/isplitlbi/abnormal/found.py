@@ -9,11 +9,13 @@ from typing import Any
 
 import numpy as np
 
+from isplitlbi.abnormal.company import Ordinary
 from isplitlbi.errors import InvalidSetting
 from isplitlbi.model.parameters import Consensus
 from isplitlbi.typing import Floats, Mask, Places
 
 __all__ = [
+    "COMMON_TO_ALL",
     "DIFFERENT",
     "LEAST_USERS",
     "LISTS",
@@ -30,7 +32,7 @@ LEAST_USERS = 3  # who make a group that somebody may be unlike
 
 Texts = list[str]  # under this name, since a field is called list
 
-COMMON_TO_ALL = ("fdr", "consensus")
+COMMON_TO_ALL = ("fdr", "consensus", "ordinary")
 
 
 @dataclass(frozen=True)
@@ -66,6 +68,8 @@ class Abnormality:
     slope, side, threshold : (n_users,)
         The user's slope on the consensus scores, preference for the left side in logits, and tie
         threshold (0 without ties); those of the consensus for users who are not flagged.
+    ordinary : Ordinary or None
+        What it takes to test others later; None of a model that was stored without it.
     """
 
     fdr: float
@@ -86,6 +90,7 @@ class Abnormality:
     slope: Floats
     side: Floats
     threshold: Floats
+    ordinary: Ordinary | None
 
     def on(self, name: str) -> Mask:
         """Say who is on a list."""

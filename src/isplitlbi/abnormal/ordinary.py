@@ -14,9 +14,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from isplitlbi.abnormal.company import Ordinary
 from isplitlbi.abnormal.directions import SLOPE, Block, Directions, Said, for_each
 from isplitlbi.abnormal.expectation import Answers, Expectation, Inputs, without_items
 from isplitlbi.abnormal.matrices import Precision, diagonals, times
+from isplitlbi.abnormal.sequence import typical_duration
 from isplitlbi.abnormal.surprise import SLOPES, Rest, Surprise, evidence_of_more, rows_of_traits
 from isplitlbi.model.answering import log_probabilities
 from isplitlbi.typing import Floats, Mask, Places
@@ -29,6 +31,7 @@ MOST_OF_SLOPE, MOST_OF_TRAITS = 0.0625, 0.25
 # Errors of the consensus depend on each other; beyond so many items they are taken as independent.
 MOST_ITEMS = 2_000
 MOST_KEPT = 1 << 22  # numbers of matrices that are needed again
+MOST_STORED = 1_000  # items whose errors are stored with how they depend on each other
 
 N_ROUNDS, N_ROUNDS_AGAIN = 7, 3
 FIRST_VARIANCE, SMALLEST, LARGEST = 0.05, 1e-5, 4.0
@@ -143,6 +146,10 @@ class Yardstick:
         Of ordinary users: of the slope, the side, features, the threshold's logarithm, the taste.
     of_habits : (n_users,)
         What the errors of tie habits add to that of the threshold.
+    means : (n_traits + 1,)
+        Of ordinary users: by how much they deviate on average; expected is with these.
+    known_of_habits : (n_items,)
+        How much is known of every tie habit; empty where there are none.
     """
 
     directions: Directions
@@ -151,6 +158,23 @@ class Yardstick:
     variances: Floats
     of_habits: Floats
     kept: dict[bytes, Surprise] = field(default_factory=dict)
+    means: Floats = field(default_factory=lambda: np.zeros(0))
+    known_of_habits: Floats = field(default_factory=lambda: np.zeros(0))
+
+    @classmethod
+    def beside(cls, inputs: Inputs, ordinary: Ordinary) -> Yardstick:
+        """Compare newcomers with what was ordinary in a study: nobody of them made it."""
+        answers = inputs.answers
+        directions = Directions.of(answers, inputs.votes)
+        whole, inside = inputs.expectation(), np.zeros(answers.n_users, dtype=np.bool_)
+        said = Said.of(inputs.link, whole.margin, whole.level, answers.weighted, whole.has_ties)
+        others = Others(ordinary.covariance, inside, said.mm, _Kept(), ordinary.noisier)
+        habits = _Habits.of_others(inputs, directions, said, inside, ordinary.of_habits)
+        found = cls(
+            directions, whole, others, ordinary.variances, others.noisier * habits.variance,
+            means=ordinary.means, known_of_habits=ordinary.of_habits,
+        )  # fmt: skip
+        return replace(found, expected=found._foreseen(inputs, 0.0, habits))
 
     @classmethod
     def of(
@@ -194,13 +218,29 @@ class Yardstick:
         means, variances = _estimated(inputs, found, n_rounds)
         found = replace(found, variances=variances)
         means[SLOPE] = found._sharpened(inputs, inside)
+        found = replace(found, means=means, known_of_habits=habits.known)
+        return replace(found, expected=found._foreseen(inputs, shift, habits), kept={})
+
+    def _foreseen(self, inputs: Inputs, shift: Floats | float, habits: _Habits) -> Expectation:
+        """Return what is expected of users who deviate as they do on average."""
+        means, directions = self.means, self.directions
         of_others = zip(means[1 : directions.threshold], directions.others, strict=True)
-        expected = Expectation.of(
-            answers, inputs.consensus, inputs.link, by_scores=shift + means[SLOPE] * expected.apart,
+        return Expectation.of(
+            inputs.answers, inputs.consensus, inputs.link,
+            by_scores=shift + means[SLOPE] * self.expected.apart,
             beside=sum((mean * column for mean, column in of_others), start=0.0),
             by_level=habits.by_level + means[directions.threshold],
         )  # fmt: skip
-        return replace(found, expected=expected, kept={})
+
+    def in_short(self, inputs: Inputs) -> Ordinary:
+        """Return what it takes to test others later."""
+        covariance, duration = self.others.covariance, typical_duration(inputs)
+        if len(covariance) > MOST_STORED:  # as of very many items: each by itself
+            covariance = np.append(self.others.variances, 0.0)
+        return Ordinary(
+            self.means, self.variances, covariance, self.others.noisier, self.known_of_habits,
+            inputs.unit, inputs.per_vote, inputs.answers.has_sides, inputs.among.middle(duration),
+        )  # fmt: skip
 
     def _sharpened(self, inputs: Inputs, inside: Mask) -> float:
         """Return by how much more sharply each tells items apart than all together seem to.
@@ -312,13 +352,22 @@ class _Habits(NamedTuple):
 
     by_level: Floats  # (n_questions,) by how much these change the level
     variance: Floats  # (n_users,) of the error that they make in the levels of a user, on average
+    known: Floats  # (n_items,) how much the votes of all, and the prior, tell of each
 
     @classmethod
-    def of_others(cls, inputs: Inputs, directions: Directions, said: Said, inside: Mask) -> _Habits:
+    def of_others(
+        cls,
+        inputs: Inputs,
+        directions: Directions,
+        said: Said,
+        inside: Mask,
+        known: Floats | None = None,
+    ) -> _Habits:
         """Take a user's own votes out of the habits of the items that were shown.
 
         Each habit is corrected by itself: pairs of items that are compared at random give the same
-        as all habits together.
+        as all habits together. How much is known of habits may be given, of votes that are not
+        here.
         """
         answers, consensus, n_items = inputs.answers, inputs.consensus, inputs.votes.n_items
         if not consensus.vector.has_habits:
@@ -334,19 +383,21 @@ class _Habits(NamedTuple):
         owner[left] = owner[right] = answers.user
         counts[left] = counts[right] = inside[answers.user]
         item = np.minimum(directions.item, n_items)  # slots of traits are of no item
-        (total,) = inputs.runtime.total(np.bincount(item, own * counts, n_items + 1))
-        known = total[item] - counts * own + 1.0 / consensus.terms.habit_variance
-        known = np.maximum(known, LEAST_KNOWN)
-        step = -counts * pull / known
+        if known is None:
+            (total,) = inputs.runtime.total(np.bincount(item, own * counts, n_items + 1))
+            known = total[:-1] + 1.0 / consensus.terms.habit_variance
+        by_others = np.maximum(np.append(known, np.inf)[item] - counts * own, LEAST_KNOWN)
+        step = -counts * pull / by_others
         votes = np.maximum(answers.sum_by_user(answers.n_votes * answers.weight), LEAST_KNOWN)
         share = amount / votes[owner]
-        variance = np.bincount(owner, share**2 / known, answers.n_users).astype(np.float64)
-        return cls(np.asarray(step[left] + step[right]), variance)
+        variance = np.bincount(owner, share**2 / by_others, answers.n_users).astype(np.float64)
+        return cls(np.asarray(step[left] + step[right]), variance, known)
 
     @classmethod
     def none(cls, inputs: Inputs) -> _Habits:
         """Take habits as they are."""
-        return cls(np.zeros(len(inputs.answers.user)), np.zeros(inputs.answers.n_users))
+        n_questions, n_users = len(inputs.answers.user), inputs.answers.n_users
+        return cls(np.zeros(n_questions), np.zeros(n_users), np.zeros(0))
 
 
 # --- by how much users differ ----------------------------------------------------------------

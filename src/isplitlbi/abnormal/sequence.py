@@ -74,11 +74,11 @@ def _pattern(answer: np.ndarray, given: Floats, inputs: Inputs) -> float:
     return float(np.sum(_answers(np.array([given[0], *after]), inputs)))
 
 
-def typical_duration(inputs: Inputs) -> Floats | None:
-    """Return how long users take for a vote, in the middle; nan without votes."""
+def typical_duration(inputs: Inputs) -> Floats:
+    """Return how long users take for a vote, in the middle; nan where that is not known."""
     votes = inputs.votes
     if votes.duration is None:
-        return None
+        return np.full(votes.n_users, np.nan)
     order = np.lexsort((votes.duration, votes.user))
     start = np.searchsorted(votes.user[order], np.arange(votes.n_users + 1))
     middle = np.minimum((start[:-1] + start[1:]) // 2, max(len(order) - 1, 0))

@@ -21,6 +21,7 @@ from typing import NamedTuple
 import numpy as np
 import scipy
 
+from isplitlbi.abnormal.company import benjamini_hochberg
 from isplitlbi.abnormal.directions import Block, Directions, Said, for_each
 from isplitlbi.abnormal.draws import Draws
 from isplitlbi.abnormal.expectation import Answers, Expectation, Inputs, without_items
@@ -33,7 +34,7 @@ from isplitlbi.model.parameters import Consensus
 from isplitlbi.solvers.common import fit_common
 from isplitlbi.typing import Floats, Mask, Places
 
-__all__ = ["Flags", "benjamini_hochberg", "find_flags"]
+__all__ = ["Flags", "benjamini_hochberg", "find_flags", "flags_by"]
 
 # A flag needs many draws, since every look is another chance; fewer where there is less doubt. The
 # last rounds are for the few who need them: with many users, a p-value must be small to be told
@@ -87,9 +88,14 @@ def find_flags(
     much. ``progress`` is called now and then with the share of the work done.
     """
     tell = progress or (lambda done: None)
-    answers, runtime = inputs.answers, inputs.runtime
-    mine = slice(runtime.first, runtime.first + answers.n_users)  # among all users
-    inputs, yardstick = _yardstick(inputs, tell)
+    return flags_by(*_yardstick(inputs, tell), fdr, tell)
+
+
+def flags_by(
+    inputs: Inputs, yardstick: Yardstick, fdr: float, tell: Callable[[float], None]
+) -> Flags:
+    """Test every user by a yardstick, and flag those below a false discovery rate."""
+    answers, runtime, company = inputs.answers, inputs.runtime, inputs.among
     said = _said(inputs, yardstick.expected)
     found = _standing(inputs, yardstick, said)
     draws = Draws(inputs, yardstick, said, found.statistics)
@@ -106,17 +112,15 @@ def find_flags(
         blocks = yardstick.blocks(going, most)
         for_each(blocks, partial(draws.draw, total), runtime.n_threads, is_much)
         for test, p_value in enumerate(draws.p_value):
-            q_value[test] = benjamini_hochberg(runtime.everybody(p_value))[mine]
+            q_value[test] = company.q_value(test, p_value)
         draws.is_settled = _settled(draws, q_value, total, is_informed, fdr)
         going = answers.voted & ~np.all(draws.is_settled, axis=0)
     tell(1.0)
-    n_flagged, n_voted = runtime.total(float((q_value[0] <= fdr).sum()), float(answers.voted.sum()))
-    needed = _votes_needed(
-        answers, yardstick.expected, fdr * max(n_flagged, 1.0) / max(n_voted, 1.0)
-    )
+    cut = company.cut(company.count(q_value <= fdr), answers.voted, fdr)
+    needed = _votes_needed(answers, yardstick.expected, float(cut[0, 0]))
     # Chance may break a tie below any cut, but nobody is named by that alone. Of two users who do
     # not agree, nobody knows who is the other one.
-    unnamed = (needed > 0) | (n_voted < LEAST_USERS)
+    unnamed = (needed > 0) | (company.n_voted(answers.voted) < LEAST_USERS)
     q_value[:, unnamed] = np.maximum(q_value[:, unnamed], np.nextafter(fdr, 1.0))
     effect, low, high = _effects(found, answers)
     return Flags(
@@ -127,16 +131,12 @@ def find_flags(
 
 def _settled(draws: Draws, q_value: Floats, total: int, is_informed: Mask, fdr: float) -> Mask:
     """Say, for both tests, of whom no more draws are needed after so many: (2, n_users)."""
-    answers, runtime = draws.inputs.answers, draws.inputs.runtime
+    answers, company = draws.inputs.answers, draws.inputs.among
     # As many may be flagged in the end as are so far, or as nothing speaks against.
     may_be = np.maximum(
-        *runtime.total(*(
-            np.sum(each, axis=1).astype(np.float64)
-            for each in (q_value <= fdr, (draws.beyond == 0) & answers.voted)
-        ))
-    )  # fmt: skip
-    (n_voted,) = runtime.total(float(answers.voted.sum()))
-    cut = (fdr * np.maximum(may_be, 1.0) / max(n_voted, 1.0))[:, None]
+        company.count(q_value <= fdr), company.count((draws.beyond == 0) & answers.voted)
+    )
+    cut = company.cut(may_be, answers.voted, fdr)
     is_hopeless = (cut * (ROUNDS[-1] + 1) < 1.0) | (
         scipy.special.pdtrc(draws.beyond - 1.0, np.minimum(cut, 1.0) * draws.drawn) < HOPELESS
     )
@@ -147,16 +147,6 @@ def _settled(draws: Draws, q_value: Floats, total: int, is_informed: Mask, fdr: 
     if total >= MANY:  # more are for those of whom no draw, or one, was further out
         is_settled |= draws.beyond > 1
     return np.asarray(is_settled)
-
-
-def benjamini_hochberg(p_value: Floats) -> Floats:
-    """Return q-values: the false discovery rate at which each would just be flagged."""
-    known = np.flatnonzero(~np.isnan(p_value))
-    order = known[np.argsort(p_value[known], kind="stable")]
-    q_value = np.full(len(p_value), np.nan)
-    scaled = p_value[order] * len(order) / np.arange(1, len(order) + 1)
-    q_value[order] = np.minimum.accumulate(scaled[::-1])[::-1].clip(max=1.0)
-    return q_value
 
 
 # --- everybody beside the yardstick ----------------------------------------------------------
