@@ -47,6 +47,7 @@ from isplitlbi.selection import (
     Selection,
 )
 from isplitlbi.sizing import Search
+from isplitlbi.solvers.beside import follow_beside
 from isplitlbi.solvers.checkpoints import Checkpoints
 from isplitlbi.solvers.driver import follow
 from isplitlbi.solvers.implicit import Implicit
@@ -55,7 +56,7 @@ from isplitlbi.solvers.settings import Dynamics, PathSettings, Scheme
 from isplitlbi.solvers.state import State
 from isplitlbi.typing import Floats, Indices
 
-__all__ = ["FitSettings", "Fitted", "fit", "fit_again"]
+__all__ = ["FitSettings", "Fitted", "fit", "fit_again", "fit_beside"]
 
 # Where the user in the middle deviates by less than this share of what all do, few differ by much,
 # and nu is what fits the others. It was settled on simulated studies: benchmarks/sizes.py. Below
@@ -254,6 +255,28 @@ def fit_again(fitted: Fitted, scheme: Scheme, local: Local) -> Fitted:
     return replace(
         fitted, votes=local.votes, summary=Summary.of(local.votes), parameters=here.at(time),
         path=here, selection=None, costs=None,
+    )  # fmt: skip
+
+
+def fit_beside(fitted: Fitted, scheme: Scheme, local: Local) -> Fitted:
+    """Follow the users of other votes beside the path of a fit, of which nothing changes.
+
+    The votes have the items of the fit, and features in its units. The path of what is returned has
+    one snapshot, at the time of the fit.
+    """
+    path, dynamics, time = fitted.path, fitted.dynamics, fitted.time
+    if path is None or dynamics is None or time is None:
+        raise InvalidSetting("this fit follows no path.")
+    settings = PathSettings(fitted.link, dynamics, scheme, path.times, path.terms)
+    found = follow_beside(local.votes, settings, path.known_course(), time, local)
+    beside = replace(
+        path, slots=path.terms.layout(local.votes).slots, times=np.array([time]),
+        consensus=path.consensus_at(time).values[None], deviation=found.deviation[None],
+        sparse=found.sparse[None], entry_times=found.entry_times, course=None,
+    )  # fmt: skip
+    return replace(
+        fitted, votes=local.votes, summary=Summary.of(local.votes), parameters=beside.at(time),
+        path=beside, selection=None, costs=None,
     )  # fmt: skip
 
 

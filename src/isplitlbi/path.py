@@ -122,6 +122,19 @@ class RegularizationPath:
         """Return the consensus at any time of the path, linear between snapshots."""
         return Consensus(self.vector, self._between(self.consensus, time).copy(), self.terms)
 
+    def known_course(self) -> Course:
+        """Return the course; of a path that was stored without it, what snapshots tell of it.
+
+        Before the first snapshot the consensus rests, but for that of the paper's terms, which
+        begins at nothing.
+        """
+        if self.course is not None:
+            return self.course
+        start, terms = self.consensus[0].copy(), self.terms
+        if terms.ties == "bounded":
+            start = terms.start(self.vector, float(self.settings["delta"]))
+        return Course(np.append(0.0, self.times), np.vstack([start, self.consensus]))
+
     def sparse_at(self, time: float) -> Floats:
         """Return Gamma at any time of the path, linear between snapshots."""
         return self._between(self.sparse, time)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
+from bisect import bisect_left
 from collections.abc import Collection
 from functools import cached_property
 from typing import Any, Self
@@ -150,6 +151,15 @@ class Vocabulary:
         if len(unknown):
             raise self.unknown(as_series(ids, self.what, "ids")[int(unknown[0])], of)
         return index
+
+    def place(self, label: Any, of: str = "this model") -> int:
+        """Return the index of one id, which must be known; it does not look at all of them."""
+        is_text = self.labels.dtype.kind == "O"
+        if isinstance(label, str) if is_text else isinstance(label, int | np.integer):
+            at = bisect_left(self.labels, label)
+            if at < len(self) and self.labels[at] == label:
+                return at
+        return int(self.require([label], of)[0])
 
     def spelled(self, text: str, of: str = "this model") -> Any:
         """Return the id that a text stands for: a number where ids are numbers."""

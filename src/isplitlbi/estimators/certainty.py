@@ -284,6 +284,8 @@ class Certainty:
         Which row is that of a place; -1 for those that are known, or are of users alone.
     expected : (n_rows, n_rows)
         What the model itself takes the covariance for: its inverse curvature.
+    standing : Standing or None
+        How surely the scores are known, where others have told it: see `beside`.
     """
 
     seen: Seen
@@ -292,6 +294,7 @@ class Certainty:
     shift: Floats
     row: Indices
     expected: Floats
+    standing: Standing | None = None
 
     @classmethod
     def of(cls, votes: Comparisons, fitted: Fitted) -> Certainty:
@@ -304,6 +307,10 @@ class Certainty:
         if fitted.dynamics is None:  # the consensus is what it is: nobody's deviations move it
             found = replace(found, shift=np.zeros_like(found.shift))
         return found
+
+    def beside(self, seen: Seen) -> Certainty:
+        """Return the same beside users who had no part in the consensus."""
+        return replace(self, seen=seen, standing=self.scores())
 
     def of_user(self, user: int) -> OfUser:
         """Evaluate the votes of one user."""
@@ -326,6 +333,8 @@ class Certainty:
         that do not tell users apart. With very many items, the errors of all items are taken for
         independent, with the curvature of each by itself.
         """
+        if self.standing is not None:
+            return self.standing
         parameters = self.seen.parameters
         where, n_items = parameters.vector.scores, parameters.n_items
         estimate = parameters.consensus[where] + self.shift[where]

@@ -21,6 +21,7 @@ from isplitlbi.errors import InvalidSetting, InvalidVotes
 from isplitlbi.estimators.base import ScoreEstimator
 from isplitlbi.estimators.contract import check_is_fitted
 from isplitlbi.estimators.inputs import as_given, as_votes, check_choice, check_seed, threads_of
+from isplitlbi.estimators.placed import PlacedUsers, place
 from isplitlbi.fitting import FitSettings, Fitted, fit, fit_again
 from isplitlbi.model.decomposition import Decomposition, decompose
 from isplitlbi.model.links import Link, link_named
@@ -204,6 +205,43 @@ class ISplitLBI(ScoreEstimator):
         found = decompose(self.votes(), self.parameters_, out, self.link_, self.nu_, noise_level)
         return found.framed_as(self._frame_kind)
 
+    # --- after the fit ---------------------------------------------------------------------
+
+    def place(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: ArrayLike | None = None,
+        *,
+        users: Sequence[Any] | None = None,
+        with_tests: bool = True,
+        progress: Callable[[float], None] | None = None,
+    ) -> PlacedUsers:
+        """Place people who came after the fit, by their votes; nothing is fitted again.
+
+        Each is followed alone along the consensus of the path, by the equations and at the chosen
+        time of the fit, and tested by what is ordinary among the users of the model. Votes are on
+        items of the model. Somebody whom the model knows is placed by these votes alone, too.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            Votes, as for `fit`.
+        users
+            Others who are to be placed, though they have given no votes: they have the consensus.
+        with_tests
+            Whether to test them.
+        progress
+            Called now and then with the share of the tests that is done.
+        """
+        check_is_fitted(self, "fitted_")
+        return place(self, as_votes(X, y, sample_weight), users, with_tests, progress)
+
+    @property
+    def scheme(self) -> Scheme:
+        """How the path is followed."""
+        return scheme_named(self.solver)
+
     # --- fitting ---------------------------------------------------------------------------
 
     def fit(
@@ -274,7 +312,7 @@ class ISplitLBI(ScoreEstimator):
 
     def _fit_again(self, votes: Comparisons) -> Fitted:
         local = Local(votes, threads_of(self.n_jobs), self.backend)
-        return fit_again(self.fitted_, scheme_named(self.solver), local)
+        return fit_again(self.fitted_, self.scheme, local)
 
     def _terms(self, votes: Summary, winner_first: bool) -> Terms:
         """Return the terms that these votes call for.
@@ -347,7 +385,7 @@ class ISplitLBI(ScoreEstimator):
             ),
             sizing=sizing,
             keeps_kappa=self.kappa is not None,
-            scheme=scheme_named(self.solver),
+            scheme=self.scheme,
             terms=terms,
             times=None if self.times is None else np.asarray(self.times, dtype=np.float64),
             time=self.time,

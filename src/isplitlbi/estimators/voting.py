@@ -88,7 +88,7 @@ class VoteEstimator(Estimator):
         An unknown user is an error that names the nearest id.
         """
         check_is_fitted(self)
-        return -1 if user is None else int(self._user_vocabulary.require([user])[0])
+        return -1 if user is None else self._user_vocabulary.place(user)
 
     def _indices(self, X: Any) -> tuple[Indices, Indices, Indices]:
         """Return users (-1 where unknown), left and right items as indices."""

@@ -1,0 +1,242 @@
+"""People who came after a fit: everything that a fitted user has, and nothing is fitted again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isplitlbi.data.comparisons import Comparisons
+from isplitlbi.data.features import Features
+from isplitlbi.data.frames import Tabular
+from isplitlbi.data.vocabulary import Vocabulary, as_series, first_of, show
+from isplitlbi.errors import InvalidVotes
+from isplitlbi.estimators.cards import OwnScores, UserCard, own_scores_table
+from isplitlbi.estimators.certainty import Seen
+from isplitlbi.estimators.contract import clone
+from isplitlbi.estimators.inputs import pair_columns, threads_of
+from isplitlbi.estimators.lists import Recommendations, UserCards
+from isplitlbi.estimators.tested import TestedUsers
+from isplitlbi.fitting import fit_beside
+from isplitlbi.lazy import pl
+from isplitlbi.model.ranking import Ranking, Relation
+from isplitlbi.runtime.local import Local
+from isplitlbi.selection import Rule
+from isplitlbi.typing import Floats, Labels
+
+if TYPE_CHECKING:
+    from isplitlbi.estimators.isplitlbi import ISplitLBI
+
+__all__ = ["PlacedUsers", "beside", "place"]
+
+
+def place(
+    model: ISplitLBI,
+    votes: Comparisons,
+    users: Sequence[Any] | None,
+    with_tests: bool,
+    progress: Callable[[float], None] | None,
+) -> PlacedUsers:
+    """Place everybody who has given some of the votes; see `ISplitLBI.place`."""
+    votes = beside(model, votes)
+    if users is not None:
+        everybody = Vocabulary.merged(
+            Vocabulary(votes.users, "user"), Vocabulary.of(as_series(users, "user", "users"))
+        )
+        votes = votes.renumbered(everybody, Vocabulary(votes.items, "item"))
+    local = Local(votes, threads_of(model.n_jobs), model.backend)
+    fitted = fit_beside(model.fitted_, model.scheme, local)
+    people = clone(model).adopt(fitted, labels=model.outcome_labels_)
+    return PlacedUsers(model, people, with_tests=with_tests, progress=progress)
+
+
+def beside(model: ISplitLBI, votes: Comparisons) -> Comparisons:
+    """Return votes with the items of a model, and features in its units; refuse what has no place.
+
+    Users stay who they are: they are placed by these votes alone.
+    """
+    items = Vocabulary(model.items_, "item")
+    unknown = np.flatnonzero(items.encode(votes.items) < 0)
+    if len(unknown):
+        raise InvalidVotes(
+            *items.unknown(votes.items[unknown[0]], "this model").args,
+            " Nobody can be placed by votes on new items: update the model with these votes.",
+        )
+    if not model.terms_.has_ties and (row := first_of(votes.outcome == 0)):
+        user = show(votes.users[votes.user[row - 1]])
+        raise InvalidVotes(
+            f"these votes have ties, such as one of user {user}, and the votes of this model have "
+            "none. Leave out the ties, or update the model with these votes."
+        )
+    features, units = None, model.summary_.units
+    if units is not None:
+        given = {} if votes.features is None else dict(
+            zip(votes.features.names, votes.features.columns, strict=True)
+        )
+        if missing := [name for name in units.names if name not in given]:
+            raise InvalidVotes(
+                f"these votes have no feature {missing[0]}, which this model knows. Give it as for "
+                "the fit."
+            )
+        columns = np.column_stack([given[name] for name in units.names])
+        features = Features(units.names, columns, units.scale)
+    known = votes.renumbered(Vocabulary(votes.users, "user"), items)
+    return replace(known, features=features)
+
+
+class PlacedUsers(Tabular):
+    """People placed beside a fitted model, each by their own votes: see `ISplitLBI.place`.
+
+    Whatever the model says of its own users, this says of those who were placed, under the same
+    names. Nobody depends on who else was placed.
+
+    Attributes
+    ----------
+    users_ : array of ids, sorted
+    entry_times_ : (n_users,)
+        When each would have left the consensus; infinite for who would not.
+    abnormality_ : TestedUsers
+        What the tests say of everybody, among the users of the model; where they were asked for.
+    abnormal_users_, unreliable_users_, different_users_ : list of ids
+    """
+
+    abnormality_: TestedUsers
+
+    def __init__(
+        self,
+        study: ISplitLBI,
+        people: ISplitLBI,
+        *,
+        with_tests: bool = True,
+        progress: Callable[[float], None] | None = None,
+    ) -> None:
+        self._study, self._people = study, people
+        people.call, self.frame_kind = study.call, study._frame_kind
+        self.users_: Labels = people.users_
+        self.entry_times_: Floats = people.entry_times_
+        if with_tests:
+            from isplitlbi.abnormal import find_abnormal_beside
+
+            people._remember(
+                find_abnormal_beside(
+                    people.votes(), people.link_, study.test_users(),
+                    seed=study.random_state or 0, delta=study.delta,
+                    runtime=Local(people.votes(), threads_of(study.n_jobs)), progress=progress,
+                )
+            )  # fmt: skip
+            for name in ("abnormality_", "abnormal_users_", "unreliable_users_", "different_users_"):
+                setattr(self, name, getattr(people, name))
+
+    def __repr__(self) -> str:
+        """Say who was placed."""
+        n_votes = self._people.summary_.n_votes
+        return f"PlacedUsers: {len(self.users_)} users by {n_votes} votes"
+
+    # --- one person --------------------------------------------------------------------------
+
+    def scores(self, user: Any) -> Floats:
+        """Return a user's score for every item of the model."""
+        return self._people.scores(user)
+
+    def threshold(self, user: Any) -> float | None:
+        """Return a user's tie threshold; None without ties."""
+        return self._people.threshold(user)
+
+    def ranking(self, user: Any) -> Ranking:
+        """Return a user's own partial ranking, in tiers."""
+        return self._people.ranking(user)
+
+    def own_scores(self, user: Any) -> OwnScores:
+        """Return the scores of a user with 95 % intervals, and which differ from the consensus."""
+        self._know_how_surely()
+        return self._people.own_scores(user)
+
+    def user_card(self, user: Any) -> UserCard:
+        """Say in which ways a user differs from the group, with 95 % intervals and in words."""
+        self._know_how_surely()
+        return self._people.user_card(user)
+
+    def user_cards(self) -> UserCards:
+        """Write the cards of all who have votes."""
+        self._know_how_surely()
+        return self._people.user_cards()
+
+    def relation(self, a: Any, b: Any, user: Any) -> Relation:
+        """Say how item a stands to item b for a user: better, tied or worse."""
+        return self._people.relation(a, b, user)
+
+    def recommend(
+        self, user: Any, *, same_as: Any = None, better_than: Any = None
+    ) -> Recommendations:
+        """Recommend items as good as one, or slightly better than one; nearest first."""
+        return self._people.recommend(user, same_as=same_as, better_than=better_than)
+
+    def predict(self, X: Any, rule: Rule | None = None) -> NDArray[Any]:
+        """Predict the outcome of each (user, left, right), as the model does.
+
+        Who was not placed votes as the model says; whom the model does not know, either, votes like
+        the consensus.
+        """
+        placed = self._are_placed(X)
+        return np.where(placed, self._people.predict(X, rule), self._study.predict(X, rule))
+
+    def predict_proba(self, X: Any) -> Floats:
+        """Return the probability of every class, in the order of ``classes_`` of the model."""
+        return np.exp(self.predict_log_proba(X))
+
+    def predict_log_proba(self, X: Any) -> Floats:
+        """Return their logarithms, which stay finite where the probabilities vanish."""
+        placed = self._are_placed(X)[:, None]
+        both = (each.predict_log_proba(X) for each in (self._people, self._study))
+        return np.where(placed, *both)
+
+    def _are_placed(self, X: Any) -> Any:
+        users = X.users[X.user] if isinstance(X, Comparisons) else pair_columns(X)[0]
+        return Vocabulary(self.users_, "user").encode(as_series(users, "user", "X")) >= 0
+
+    # --- everybody ---------------------------------------------------------------------------
+
+    def _know_how_surely(self) -> None:
+        """Take over how surely the model knows its consensus; its votes are looked at once."""
+        if self._people._certainty is None:
+            of_study = self._study._known_how_surely()
+            seen = Seen.of(self._people.votes(), self._people.fitted_)
+            self._people._certainty = of_study.beside(seen)
+
+    def _table(self) -> pl.DataFrame:
+        """Return one row per user, in order of ``users_``.
+
+        First there are the columns of ``model.abnormality_`` and of ``model.user_cards()``. The
+        rank of the entry is that among the users of the model. Then there are the columns of
+        ``model.own_scores(user)``, of which every cell is a list, the best item first.
+        """
+        people, study = self._people, self._study
+        table = people.everybody().table(getattr(people, "abnormality_", None))
+        order = pl.DataFrame({"user": pl.Series(self.users_.tolist(), dtype=table["user"].dtype)})
+        table = order.join(table, on="user", how="left", maintain_order="left")
+        entry = table["entry_time"].to_numpy()
+        rank = 1 + np.searchsorted(np.sort(study.entry_times_), entry)
+        ranks = pl.Series(rank).set(table["entry_time"].is_null(), None)
+        table = table.with_columns(ranks.alias("entry_rank"))
+        if study.has_votes():
+            self._know_how_surely()
+            if study.terms_.ties != "bounded":
+                cards: pl.DataFrame = self.user_cards().to_frame("polars")
+                table = table.join(cards, on="user", how="left", maintain_order="left")
+        rankings = self._rankings()
+        # Users and items both have a tie factor.
+        both = {name: f"item_{name}" for name in set(rankings.columns) & set(table.columns)}
+        return pl.concat([table, rankings.rename(both)], how="horizontal")
+
+    def _rankings(self) -> pl.DataFrame:
+        rows = []
+        for user in self.users_.tolist():
+            found = self.own_scores(user) if self._study.has_votes() else None
+            own = own_scores_table(self.ranking(user), found)
+            rows.append({name: own[name].to_list() for name in own.columns})
+        kinds = {name: pl.List(kind) for name, kind in own.schema.items()}
+        return pl.DataFrame(rows, schema=kinds)
+
