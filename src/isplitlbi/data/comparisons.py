@@ -435,6 +435,10 @@ class Comparisons:
             return self
         if not kept.any():
             raise InvalidVotes("no votes are left without these users and items. Leave out fewer.")
+        return self.alone(kept)
+
+    def alone(self, kept: Mask) -> Self:
+        """Return some of the votes as if there were no others: what a file of them would give."""
         return self._alone(np.flatnonzero(kept))
 
     def _alone(self, rows: Places) -> Self:

@@ -13,13 +13,14 @@ from numpy.typing import ArrayLike
 
 from isplitlbi.abnormal import check_fdr
 from isplitlbi.data.comparisons import Comparisons
-from isplitlbi.data.labels import labels_of
+from isplitlbi.data.labels import OutcomeLabels, labels_of
 from isplitlbi.data.layout import TASTE
+from isplitlbi.data.merging import Repeated, with_new_votes
 from isplitlbi.data.readers import Parts
 from isplitlbi.data.summary import Summary
 from isplitlbi.errors import InvalidSetting, InvalidVotes
 from isplitlbi.estimators.base import ScoreEstimator
-from isplitlbi.estimators.contract import check_is_fitted
+from isplitlbi.estimators.contract import check_is_fitted, clone
 from isplitlbi.estimators.inputs import as_given, as_votes, check_choice, check_seed, threads_of
 from isplitlbi.estimators.placed import PlacedUsers, place
 from isplitlbi.fitting import FitSettings, Fitted, fit, fit_again
@@ -237,6 +238,64 @@ class ISplitLBI(ScoreEstimator):
         check_is_fitted(self, "fitted_")
         return place(self, as_votes(X, y, sample_weight), users, with_tests, progress)
 
+    def update(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: ArrayLike | None = None,
+        *,
+        reselect: bool = False,
+        repeated: Repeated = "keep",
+        snapshots: str | Path | None = None,
+        progress: Callable[[Progress], None] | None = None,
+        checkpoints: str | Path | None = None,
+        checkpoint_every: float = 10.0,
+    ) -> Self:
+        """Return a model of the votes of this one and new ones together; this one stays as it is.
+
+        What was chosen for this model stays: nu, kappa, the scales of the terms, and the time. The
+        result is that of a fit of all votes with these settings. There may be new users and items.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            The new votes, as for `fit`.
+        reselect
+            Whether to choose everything anew, as a new fit would.
+        repeated
+            What becomes of a new vote that the model has already, the same in everything that is
+            known of it: ``keep`` or ``drop``. How many there are is logged.
+        snapshots, progress, checkpoints, checkpoint_every
+            As for `ISplitLBI` and `fit`.
+        """
+        check_is_fitted(self, "fitted_")
+        check_choice("repeated", repeated, get_args(Repeated))
+        votes = with_new_votes(self.votes(), as_votes(X, y, sample_weight), repeated)
+        again = clone(self)
+        again.snapshots = snapshots
+        if not reselect:
+            for name, value in self._chosen(votes).items():
+                setattr(again, name, value)
+        again._fit(
+            votes, self.outcome_labels_, progress=progress, checkpoints=checkpoints,
+            checkpoint_every=checkpoint_every,
+        )  # fmt: skip
+        # What was not given to this model is not given to the next: it may be chosen anew later.
+        for name, value in self.get_params().items():
+            setattr(again, name, value)
+        return again
+
+    def _chosen(self, votes: Comparisons) -> dict[str, Any]:
+        """Return what a fit of other votes takes over from this one, as settings."""
+        chosen: dict[str, Any] = {"nu": self.nu_, "kappa": self.kappa_, "time": self.time_}
+        terms = self._terms(Summary.of(votes), _is_winner_first(votes))
+        if terms.ties != "bounded":
+            sizes = zip(self.terms_.names, self.terms_.scales, strict=True)
+            chosen["scales"] = {
+                name: scale for name, scale in sizes if name != TASTE and name in terms.names
+            }
+        return chosen
+
     @property
     def scheme(self) -> Scheme:
         """How the path is followed."""
@@ -281,9 +340,25 @@ class ISplitLBI(ScoreEstimator):
             of a folder are read by the workers. Folders must then be such that all workers reach
             them.
         """
-        self._check_settings()
-        labels = labels_of(y)
         votes = as_votes(X, y, sample_weight) if client is None else as_given(X, y, sample_weight)
+        return self._fit(
+            votes, labels_of(y), folds, progress=progress, checkpoints=checkpoints,
+            checkpoint_every=checkpoint_every, client=client,
+        )  # fmt: skip
+
+    def _fit(
+        self,
+        votes: Comparisons | Parts,
+        labels: OutcomeLabels,
+        folds: ArrayLike | None = None,
+        *,
+        progress: Callable[[Progress], None] | None = None,
+        checkpoints: str | Path | None = None,
+        checkpoint_every: float = 10.0,
+        client: Client | None = None,
+    ) -> Self:
+        """Fit votes as they are; see `fit`."""
+        self._check_settings()
         folder = None if checkpoints is None else Path(checkpoints)
         runtime = runtime_for(
             votes, client, n_threads=threads_of(self.n_jobs), backend=self.backend,
