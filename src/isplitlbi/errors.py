@@ -126,6 +126,13 @@ class InvalidRows(InvalidVotes):
         error.source, error.rows, error.problem, error.remedy = source, mask, problem, remedy
         return error
 
+    def after(self, n_rows: int) -> Self:
+        """Return the same error on rows that come after so many others."""
+        import numpy as np
+
+        numbers = np.arange(n_rows + 1, n_rows + 1 + len(self.rows))
+        return self.of(self.source, self.rows, self.problem, *self.remedy, numbers=numbers)
+
 
 class UnreadableModel(ISplitLBIError, ValueError):
     """A folder that does not hold a model."""
