@@ -110,3 +110,13 @@ def test_abnormal_does_not_pass_where_nothing_was_measured():
     done = run("abnormal.py", "--only", "calibration", "--cell", "no such study")
     assert done.returncode == 1
     assert done.stdout.startswith("nothing was measured")
+
+
+def test_bulk_predicts_files_of_all_formats():
+    done = run("bulk.py", "--pairs", "300", "600", "--users", "20", "--items", "8")
+    assert done.returncode == 0, done.stdout + done.stderr
+    _, *lines, last = done.stdout.splitlines()
+    assert [line.split()[:2] for line in lines] == [
+        [way, n] for way in ("csv", "csv.gz", "jsonl", "parquet") for n in ("300", "600")
+    ]
+    assert last.startswith("bulk: at most 1.")

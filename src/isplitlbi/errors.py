@@ -126,6 +126,14 @@ class InvalidRows(InvalidVotes):
         error.source, error.rows, error.problem, error.remedy = source, mask, problem, remedy
         return error
 
+    def after(self, n_rows: int, source: str | None = None) -> Self:
+        """Return the same error on rows that come after so many others, perhaps of a file."""
+        import numpy as np
+
+        numbers = np.arange(n_rows + 1, n_rows + 1 + len(self.rows))
+        source = self.source if source is None else source
+        return self.of(source, self.rows, self.problem, *self.remedy, numbers=numbers)
+
 
 class UnreadableModel(ISplitLBIError, ValueError):
     """A folder that does not hold a model."""

@@ -193,6 +193,16 @@ ASKED = {
     "two things to compare with": (
         ["recommend", "--same-as", "item-01", "--better-than", "item-02"], "exactly one of",
     ),
+    "predictions in a file of no known kind": (
+        ["predict", "pairs.csv", "-o", "out.xlsx"], ".xlsx is not one of .csv, .jsonl",
+    ),
+    "predictions in a file of two formats": (
+        ["predict", "pairs.csv", "-o", "out.csv", "--format", "json"],
+        "give --output or --format: the ending of a file is its format.",
+    ),
+    "predictions in a folder that is not there": (
+        ["predict", "pairs.csv", "-o", "no/such/out.csv"], "no/such: there is no such folder.",
+    ),
     "a report in place of a folder": (["report", "-o", "."], ". is a folder; name a file in it."),
     "a report in a folder that is not there": (
         ["report", "-o", "no/such/report.html"], "no/such: there is no such folder.",
@@ -210,7 +220,7 @@ def test_what_a_model_cannot_answer(model_folder, monkeypatch, name):
 
 
 PAIRS = {
-    "unknown item": ("user,left,right\nu,item-01,cake\n", "cake"),
+    "unknown item": ("user,left,right\nu,item-01,cake\n", "pairs.csv, row 1: item 'cake' is not"),
     "missing column": ("user,left\nu,item-01\n", "right"),
     "empty user": ("user,left,right\n,item-01,item-02\n", "user"),
     "empty": ("", ""),

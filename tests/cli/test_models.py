@@ -1,5 +1,6 @@
 """The commands on a fitted model: rank, abnormal, predict, recommend, report."""
 
+import functools
 import io
 import json
 import subprocess
@@ -9,10 +10,13 @@ import numpy as np
 import polars as pl
 import pytest
 from numpy.testing import assert_allclose
+from polars.testing import assert_frame_equal
 
 from commands import in_one_line, invoke, output_of, refused, run, width
 from crowds import crowd, gather
 from isplitlbi import Comparisons, ISplitLBI
+from isplitlbi.data.pairs import stream_pairs
+from isplitlbi.errors import PlaceTaken
 from isplitlbi.output.tables import users_table, with_cards
 from isplitlbi.storage import save_model
 
@@ -180,6 +184,47 @@ def test_unknown_users_are_taken_for_the_consensus_and_said_to_be(model_folder, 
     assert done.returncode == 0
     assert "so the consensus predicts for: nobody." in done.stderr
     assert len(done.stdout.splitlines()) == 3
+
+
+def test_without_users_the_consensus_predicts_and_says_so_once(model_folder, tmp_path):
+    pairs = tmp_path / "pairs.csv"
+    pairs.write_text("left,right,winner\nitem-01,item-02,left\nitem-02,item-03,tie\n")
+    done = run("predict", model_folder, pairs)
+    assert done.stderr == "there is no column of users, so the consensus predicts for everybody.\n"
+    assert done.stdout.startswith("left,right,winner,p_left,p_tie,p_right\nitem-01,item-02,")
+    named = tmp_path / "named.csv"
+    named.write_text("user,left,right\nnew,item-01,item-02\nnew,item-02,item-03\n")
+    of_nobody = output_of("predict", model_folder, named, "-q").replace("new,", "")
+    assert of_nobody.replace("user,", "") == done.stdout
+
+
+def in_small_batches(monkeypatch):
+    small = functools.partial(stream_pairs, block=2000)
+    monkeypatch.setattr("isplitlbi.data.pairs.stream_pairs", small)
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
+def test_predictions_may_go_into_a_file(model_folder, votes_file, tmp_path, ending, monkeypatch):
+    in_small_batches(monkeypatch)
+    file = tmp_path / f"out.{ending}"
+    printed = pl.read_csv(io.StringIO(output_of("predict", model_folder, votes_file)))
+    shown = output_of("predict", model_folder, votes_file, "-o", file)
+    assert shown == f"Predictions: {file} ({printed.height} pairs).\n"
+    read = {"csv": pl.read_csv, "jsonl": pl.read_ndjson, "parquet": pl.read_parquet}[ending]
+    assert_frame_equal(read(file), printed)
+    again = invoke("predict", model_folder, votes_file, "-o", file)
+    assert isinstance(again.exception, PlaceTaken)
+    assert output_of("predict", model_folder, votes_file, "-o", file, "--force") == shown
+    assert [each.name for each in tmp_path.iterdir()] == [file.name]
+
+
+def test_a_bad_row_late_in_a_file_leaves_no_output(model_folder, votes_file, tmp_path, monkeypatch):
+    in_small_batches(monkeypatch)
+    pairs, n_rows = tmp_path / "pairs.csv", len(votes_file.read_text().splitlines()) - 1
+    pairs.write_text(votes_file.read_text() + "user-01,item-01,cake,left\n")
+    done = invoke("predict", model_folder, pairs, "-o", tmp_path / "out.csv")
+    assert f"pairs.csv, row {n_rows + 1}: item 'cake' is not" in str(done.exception)
+    assert [each.name for each in tmp_path.iterdir()] == ["pairs.csv"]
 
 
 # --- abnormal ------------------------------------------------------------------------------

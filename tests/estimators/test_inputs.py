@@ -173,12 +173,27 @@ def test_comparisons_with_outcomes_beside_them_are_an_error(votes, y):
 
 
 def test_pairs_without_three_columns_are_an_error_that_says_what_was_found(X, y, quick):
-    with pytest.raises(InvalidVotes, match="user, left, right; found user, left"):
+    with pytest.raises(
+        InvalidVotes, match="user, left, right, or left and right; found user, left"
+    ):
         ISplitLBI().fit(X[["user", "left"]], y)
     with pytest.raises(InvalidVotes, match=r"found an array of shape \(3,\)"):
         quick.predict(["user-01", "item-01", "item-02"])
     with pytest.raises(InvalidVotes, match=r"found an array of shape \(5, 2\)"):
         quick.predict(np.zeros((5, 2), dtype=object))
+
+
+def test_without_a_column_of_users_the_consensus_predicts_and_that_is_logged_once(X, y, caplog):
+    model = ISplitLBI(kappa=5.0, time=0.7, times=[0.4], with_tests=False).fit(X, y)
+    pairs = X[["left", "right"]]
+    expected = model.predict_proba(X.assign(user="nobody of these"))
+    assert caplog.messages == []
+    assert np.array_equal(model.predict_proba(pairs), expected)
+    assert np.array_equal(model.predict_proba(pairs.assign(turn=1)), expected)
+    assert model.predict(pairs).tolist() == model.classes_[expected.argmax(axis=1)].tolist()
+    assert caplog.messages == [
+        "there is no column of users, so the consensus predicts for everybody."
+    ]
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -33,6 +34,7 @@ from isplitlbi.output.summary import (
 from isplitlbi.output.terminal import (
     Format,
     emit,
+    late_bar,
     listen_to_remarks,
     progress_bar,
     remark,
@@ -40,8 +42,6 @@ from isplitlbi.output.terminal import (
 )
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from isplitlbi.abnormal import Abnormality
     from isplitlbi.estimators.base import ScoreEstimator
     from isplitlbi.estimators.effect import Effect
@@ -228,63 +228,78 @@ def _show_user(model: ScoreEstimator, user: str, fdr: float, format: Format) -> 
 
 # --- predict, recommend, report ------------------------------------------------------------
 
+PairsFile = Annotated[
+    str,
+    typer.Argument(
+        help="File with the columns user, left and right, or in another layout of votes; - for "
+        "standard input. Without a column of users, the consensus predicts. Where two sides "
+        "differ in features of the model, the file also needs the columns of these features."
+    ),
+]
+RowsFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--output",
+        "-o",
+        help="File to write instead of standard output; its ending says how: .csv, .jsonl or "
+        ".parquet.",
+    ),
+]
+RowsAs = Annotated[
+    Format | None,
+    typer.Option(
+        "--format",
+        help="How to write to standard output; csv by default. csv and json are written while "
+        "the file is read, a table at the end.",
+    ),
+]
+
 
 def predict(
     model: Model,
-    pairs: Annotated[
-        str,
-        typer.Argument(
-            help="File with the columns user, left and right, or in another layout of votes; - for "
-            "standard input. Where two sides differ in features of the model, the file also needs "
-            "the columns of these features."
-        ),
-    ],
+    pairs: PairsFile,
+    output: RowsFile = None,
     input_format: FileFormat = None,
     user: UserColumn = None,
     left: LeftColumn = None,
     right: RightColumn = None,
     call: Call = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
     quiet: Quiet = False,
-    format: As = Format.csv,
+    format: RowsAs = None,
 ) -> None:
-    """Predict the outcome of every (user, left, right), with its probabilities."""
-    from isplitlbi.data.readers import read_pairs
-    from isplitlbi.output.tables import predictions_table
+    """Predict the outcome of every (user, left, right), with its probabilities.
 
+    The file may be larger than memory: it is read and predicted in batches. A file that is written
+    with -o is there as a whole at the end or, where a row cannot be predicted, not at all.
+    """
+    from isplitlbi.data.pairs import stream_pairs
+    from isplitlbi.output.predictions import predict_in_bulk
+    from isplitlbi.output.rows import refuse_unknown_ending, rows_to_file, rows_to_output
+
+    if output is not None:
+        if format is not None:
+            raise InvalidSetting("give --output or --format: the ending of a file is its format.")
+        refuse_unknown_ending(output)
+        refuse_existing_file(output, force=force)
     listen_to_remarks(quiet)
     fitted = _load(model, call)
     units = fitted.fitted_.summary.units
-    read = read_pairs(
+    batches = stream_pairs(
         pairs, format=input_format, user=user, left=left, right=right,
         features=None if units is None else units.names,
     )  # fmt: skip
-    asked = _spelled_as_in(fitted, read)
-    predicted = predictions_table(fitted, asked)
-    if not quiet:
-        _tell_unknown_users(fitted, asked)
-    emit(predicted, format, fitted.nouns)
-
-
-def _spelled_as_in(model: ScoreEstimator, pairs: pl.DataFrame) -> pl.DataFrame:
-    """Return pairs with ids that are numbers where those of the model are."""
-    import polars as pl
-
-    if model.users_.dtype.kind in "iu":
-        nobody = min(int(model.users_.min()), 0) - 1  # what is no number is nobody's id
-        pairs = pairs.with_columns(pl.col("user").cast(pl.Int64, strict=False).fill_null(nobody))
-    if model.items_.dtype.kind in "iu":
-        pairs = pairs.with_columns(pl.col("left", "right").cast(pl.Int64, strict=False))
-    return pairs
-
-
-def _tell_unknown_users(model: ScoreEstimator, pairs: pl.DataFrame) -> None:
-    import polars as pl
-
-    unknown = pairs.filter(~pl.col("user").is_in(model.users_.tolist()))["user"].unique().sort()
-    if len(unknown):
-        first = ", ".join(map(str, unknown.head(3).to_list()))
-        more = f" and {len(unknown) - 3} more" if len(unknown) > 3 else ""
-        remark(f"Not in the votes of this model, so the consensus predicts for: {first}{more}.")
+    if output is None:
+        rows = rows_to_output(format or Format.csv, fitted.nouns)
+    else:
+        rows = rows_to_file(output)
+    shows_rows = output is None and sys.stdout.isatty()
+    with late_bar("Predicting", quiet or shows_rows) as progress, rows as write:
+        found = predict_in_bulk(fitted, batches, write, progress)
+    if output is not None:
+        print(f"Predictions: {output} ({found.n_pairs:,} pairs).")
+    if not quiet and (sentence := found.unknown.sentence()):
+        remark(sentence)
 
 
 def recommend(

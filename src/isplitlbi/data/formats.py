@@ -12,7 +12,8 @@ import json
 import shlex
 import sys
 import zlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,11 +21,24 @@ import numpy as np
 
 from isplitlbi.data.notes import Dropped, Note, SeparatorTaken
 from isplitlbi.data.vocabulary import counted, folded
-from isplitlbi.errors import InvalidRows, InvalidSetting, InvalidVotes, Setting
+from isplitlbi.errors import InvalidRows, InvalidSetting, InvalidVotes, ISplitLBIError, Setting
 from isplitlbi.lazy import pl
 from isplitlbi.typing import Mask, Places
 
-__all__ = ["FORMATS", "Dropping", "RawFile", "Table", "read_table"]
+__all__ = [
+    "BLANK",
+    "DAMAGED",
+    "FORMATS",
+    "Dropping",
+    "RawFile",
+    "Table",
+    "known_columns",
+    "opened",
+    "read_as",
+    "read_table",
+    "settle_format",
+    "unreadable_parquet",
+]
 
 FORMATS = {
     "csv": "text, fields separated by commas, names in the first line",
@@ -85,16 +99,27 @@ class Dropping(NamedTuple):
 
 HEAD = 2**16
 BLANK = b"\xef\xbb\xbf \t\r\n"
+DAMAGED = "the compressed file is incomplete or damaged. Copy it again."
 
 
 class RawFile:
     """What to call a file (or standard input), and its bytes, decompressed.
 
     A plain file is not read as a whole before that is needed: polars reads it faster by itself.
+    The bytes may also be a block of a file, after so many rows and lines of it.
     """
 
-    def __init__(self, name: str, data: bytes | None = None, path: Path | None = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        data: bytes | None = None,
+        path: Path | None = None,
+        *,
+        rows_before: int = 0,
+        lines_before: int = 0,
+    ) -> None:
         self.name, self.path, self._data = name, path, data
+        self.rows_before, self.lines_before = rows_before, lines_before
         if path is None:
             self.head, self.tail = self.data[:HEAD], self.data[-HEAD:]
         else:
@@ -110,25 +135,16 @@ class RawFile:
             found = cls("standard input", sys.stdin.buffer.read())
         else:
             path = Path(source)
-            try:
+            with opened(path):
                 # What is no file, such as a named pipe, can be read only once; a file whose name
                 # is no text, only by bytes.
                 plain = path.is_file() and _is_text(path.name)
                 found = cls(path.name, *((None, path) if plain else (path.read_bytes(),)))
-            except FileNotFoundError:
-                raise InvalidVotes(f"{path}: there is no such file.") from None
-            except IsADirectoryError:
-                raise InvalidVotes(f"{path}: this is a folder; expected a file.") from None
-            except (OSError, ValueError) as error:
-                reason = getattr(error, "strerror", None) or error
-                raise InvalidVotes(f"{path}: it cannot be read ({reason}).") from None
         if found.head[:2] == b"\x1f\x8b":
             try:
                 found = cls(found.name, gzip.decompress(found.data))
             except (OSError, EOFError, zlib.error):
-                raise InvalidVotes(
-                    f"{found.name}: the compressed file is incomplete or damaged. Copy it again."
-                ) from None
+                raise InvalidVotes(f"{found.name}: {DAMAGED}") from None
         if not found.head.strip(BLANK) and not found.data.strip(BLANK):
             raise InvalidVotes(f"{found.name}: the file is empty.")
         return found
@@ -149,6 +165,22 @@ class RawFile:
         return RawFile(self.name, self.data.removeprefix(b"\xef\xbb\xbf").strip(b"\r\n") + b"\n")
 
 
+@contextmanager
+def opened(path: Path) -> Iterator[None]:
+    """Say in a sentence why a file cannot be opened or read."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise InvalidVotes(f"{path}: there is no such file.") from None
+    except IsADirectoryError:
+        raise InvalidVotes(f"{path}: this is a folder; expected a file.") from None
+    except (OSError, ValueError) as error:
+        if isinstance(error, ISplitLBIError):
+            raise
+        reason = getattr(error, "strerror", None) or error
+        raise InvalidVotes(f"{path}: it cannot be read ({reason}).") from None
+
+
 def _is_text(name: str) -> bool:
     return not any("\ud800" <= character <= "\udfff" for character in name)
 
@@ -167,6 +199,21 @@ def read_table(
     file: RawFile, format: str | None, known: frozenset[str], dropping: Dropping
 ) -> Table:
     """Read a file of one of `FORMATS`, recognised by default: the known columns at least."""
+    format = settle_format(file, format)
+    if format == "parquet":
+        return _read_parquet(file.data, file.name, known)
+    return read_as(format, file if format == "jsonl" else file.trimmed(), known, dropping)
+
+
+def read_as(format: str, file: RawFile, known: frozenset[str], dropping: Dropping) -> Table:
+    """Read the text of a file, or of a block of it with the header before; as it stands."""
+    if format == "jsonl":
+        return _read_json(file, known)
+    return _read_text(file, "\t" if format == "tsv" else ",", dropping)
+
+
+def settle_format(file: RawFile, format: str | None) -> str:
+    """Return one of `FORMATS`; refuse what the first bytes are not of."""
     if format is not None and format not in FORMATS:
         raise InvalidSetting(f"format {format!r} is not one of {', '.join(FORMATS)}.")
     found = _recognise_format(file)
@@ -176,12 +223,9 @@ def read_table(
             f"{file.name}: this is {'' if found == 'parquet' else 'not '}a Parquet file. Say ",
             Setting("format", found), ", or leave the option out.",
         )  # fmt: skip
-    if format == "parquet":
-        return _read_parquet(file.data, file.name, known)
-    _refuse_foreign(file)
-    if format == "jsonl":
-        return _read_json(file.data, file.name, known)
-    return _read_text(file.trimmed(), "\t" if format == "tsv" else ",", dropping)
+    if format != "parquet":
+        _refuse_foreign(file)
+    return format
 
 
 # --- text ------------------------------------------------------------------------------------
@@ -199,7 +243,7 @@ def _read_text(file: RawFile, separator: str, dropping: Dropping) -> Table:
         frame = pl.read_csv(text, separator=separator, infer_schema=False, glob=False)
     except pl.exceptions.PolarsError as error:
         frame, reason = pl.DataFrame(schema=columns), _first_line(error)
-        _refuse_other_encodings(file.data, name)
+        _refuse_other_encodings(file)
     # A row that is too short ends in nulls; a longer one is an error.
     if reason or (frame.height and frame.to_series(-1).null_count()):
         rows = _Rows.of(file.data, separator)
@@ -232,7 +276,7 @@ def _header(file: RawFile, separator: str) -> list[str]:
         with io.TextIOWrapper(stream, encoding="utf-8", newline="") as lines:
             columns = next(csv.reader(lines, delimiter=separator, strict=True))
     except UnicodeDecodeError:
-        _refuse_other_encodings(file.data, name)
+        _refuse_other_encodings(file)
         raise
     except (csv.Error, StopIteration) as error:
         raise InvalidVotes(
@@ -297,13 +341,14 @@ def _refuse_foreign(file: RawFile) -> None:
         raise InvalidVotes(f"{name}: this is {kind}; expected {_EXPECTED}.")
 
 
-def _refuse_other_encodings(data: bytes, name: str) -> None:
+def _refuse_other_encodings(file: RawFile) -> None:
+    name, data = file.name, file.data
     try:
         data.decode("utf-8")
     except UnicodeDecodeError as error:
         if any(byte < 32 and byte not in b"\t\n\r" for byte in data[:4096]):
             raise InvalidVotes(f"{name}: this is not text; expected {_EXPECTED}.") from None
-        line = data.count(b"\n", 0, error.start) + 1
+        line = file.lines_before + data.count(b"\n", 0, error.start) + 1
         raise InvalidVotes(
             f"{name}, line {line}: byte 0x{data[error.start]:02x} is not UTF-8; the file looks "
             f"like Latin-1 (Windows-1252). {_convert('WINDOWS-1252', name)}"
@@ -319,23 +364,35 @@ def _convert(encoding: str, name: str) -> str:
 
 
 def _read_parquet(data: bytes, name: str, known: frozenset[str]) -> Table:
-    try:
+    with unreadable_parquet(name):
         columns = list(pl.read_parquet_schema(io.BytesIO(data)))
-        spellings = {folded(name) for name in known}
-        wanted = [column for column in columns if folded(column) in spellings]
+        wanted = known_columns(columns, known)
         return Table.of(pl.read_parquet(io.BytesIO(data), columns=wanted), columns)
+
+
+@contextmanager
+def unreadable_parquet(name: str) -> Iterator[None]:
+    """Say in a sentence that a file is not readable Parquet."""
+    try:
+        yield
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
         raise InvalidVotes(
             f"{name}: this is not a readable Parquet file ({_first_line(error)}). Write it again."
         ) from None
 
 
-def _read_json(data: bytes, name: str, known: frozenset[str]) -> Table:
+def known_columns(columns: Iterable[str], known: frozenset[str]) -> list[str]:
+    """Return the columns that may be of use, also where they are spelled a little differently."""
+    spellings = {folded(name) for name in known}
+    return [column for column in columns if folded(column) in spellings]
+
+
+def _read_json(file: RawFile, known: frozenset[str]) -> Table:
     """Read the columns that may be of use; the others are those of the first object."""
-    data = data.removeprefix(b"\xef\xbb\xbf").strip()
+    name, data = file.name, file.data.removeprefix(b"\xef\xbb\xbf").strip()
     is_array = data[:1] == b"["
-    first, spellings = _first_object(data, is_array), {folded(name) for name in known}
-    spelled = known.union(name for name in first if folded(name) in spellings)
+    first = _first_object(data, is_array)
+    spelled = known.union(known_columns(first, known))
     schema = dict.fromkeys(sorted(spelled), pl.String)
     try:
         if is_array:
@@ -343,9 +400,9 @@ def _read_json(data: bytes, name: str, known: frozenset[str]) -> Table:
         else:
             frame = pl.read_ndjson(data, schema=schema)
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
-        _refuse_other_encodings(data, name)
+        _refuse_other_encodings(file)
         if not is_array:
-            _refuse_first_bad_line(data, name)
+            _refuse_first_bad_line(data, name, file.rows_before)
         raise InvalidVotes(f"{name}: this is not readable JSON ({_first_line(error)}).") from None
     used = [column for column in schema if frame[column].null_count() < frame.height]
     return Table.of(frame, list(dict.fromkeys([*first, *used])))
@@ -360,8 +417,9 @@ def _first_object(data: bytes, is_array: bool) -> Iterable[str]:
     return found if isinstance(found, dict) else []
 
 
-def _refuse_first_bad_line(data: bytes, name: str) -> None:
-    for number, line in enumerate(filter(None, map(bytes.strip, data.split(b"\n"))), start=1):
+def _refuse_first_bad_line(data: bytes, name: str, rows_before: int) -> None:
+    lines = filter(None, map(bytes.strip, data.split(b"\n")))
+    for number, line in enumerate(lines, start=rows_before + 1):
         try:
             is_object = isinstance(json.loads(line, parse_constant=_refuse_constant), dict)
             reason = "" if is_object else " (but another value)"

@@ -39,7 +39,9 @@ __all__ = [
 # Those that people may name.
 ROLES = ("user", "left", "right", "winner", "weight", "group", *TIMES)
 
-PAIR = ("user", "left", "right")  # those of a pair that nobody has voted on yet
+# Those of a pair that nobody has voted on yet: of some user's, or of nobody's in particular.
+PAIR = ("user", "left", "right")
+PAIR_ALONE = ("left", "right")
 
 # Times have no names of their own: they are used only where people name their columns.
 NAMED_ONLY: dict[str, tuple[str, ...]] = dict.fromkeys(TIMES, ())
@@ -285,17 +287,22 @@ def find_pairs(
     """Return the layout of a table of pairs, and its columns of user, left and right.
 
     Layouts are those of votes. Whatever else is in the table, such as outcomes, says nothing here.
-    There is nothing to return where no layout fits.
+    Where no column can be the user, there is none of it. There is nothing to return where no
+    layout fits.
     """
     fitting: list[tuple[Preset, dict[str, str]]] = []
-    for find in (_column_spelled, column_named):  # as they are known, or else in other letters
+    # As they are known, or else in other letters.
+    ways = [
+        (roles, find) for roles in (PAIR, PAIR_ALONE) for find in (_column_spelled, column_named)
+    ]
+    for roles, find in ways[: 2 if "user" in asked else 4]:
         for layout in {layout.name: layout for layout in PRESETS.values()}.values():
             names: dict[str, str] = {}
-            for role in PAIR:
+            for role in roles:
                 choices = (asked[role],) if role in asked else layout.columns[role]
                 there = [name for choice in choices if (name := find(choice, columns))]
                 names |= {role: there[0]} if there else {}
-            if len(names) == len(PAIR):
+            if len(names) == len(roles):
                 fitting.append((layout, names))
         if fitting:
             break

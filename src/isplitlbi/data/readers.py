@@ -7,29 +7,17 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from isplitlbi.data.comparisons import Comparisons
-from isplitlbi.data.features import feature_names, find_columns, numbers_of
-from isplitlbi.data.formats import Dropping, RawFile, read_table
 from isplitlbi.data.loading import (
     OPTIONS,
     Described,
     Folder,
     NoVotes,
     Options,
-    as_text,
     load,
     load_frame,
 )
-from isplitlbi.data.notes import Note, log_changes
-from isplitlbi.data.presets import (
-    PRESETS,
-    column_named,
-    find_pairs,
-    require,
-    respelled_columns,
-)
-from isplitlbi.data.vocabulary import show
-from isplitlbi.errors import InvalidRows, InvalidVotes
-from isplitlbi.lazy import pl
+from isplitlbi.data.notes import Note
+from isplitlbi.data.pairs import read_pairs
 
 __all__ = [
     "OPTIONS",
@@ -138,56 +126,3 @@ def read_part(file: Path, options: Mapping[str, Any]) -> Reading | Described:
 def described(part: Reading | Described) -> Described:
     """Return what is to be known of a part beside the others."""
     return part if isinstance(part, Described) else Described.of(*part)
-
-
-def read_pairs(
-    source: str | Path,
-    *,
-    format: str | None = None,
-    user: str | None = None,
-    left: str | None = None,
-    right: str | None = None,
-    features: Sequence[str] | None = None,
-) -> pl.DataFrame:
-    """Read pairs to predict: a frame with the columns user, left and right, as text.
-
-    The file may have any layout of votes; outcomes in it are passed over. Features, where the file
-    has their columns (as in `read_votes`), are beside them as numbers.
-    """
-    given = {"user": user, "left": left, "right": right}
-    asked = {role: column for role, column in given.items() if column is not None}
-    file = RawFile.of(source)
-    name = file.name
-    options = Options(features=features)
-    known = options.known | frozenset(asked.values())
-    dropping = Dropping(False, [], "row", offer=False)
-    table = read_table(file, format, known, dropping)
-    fitting = find_pairs(table.columns, asked, name)
-    if fitting is None:
-        wanted = {role: asked.get(role, role) for role in given}
-        names = {role: column_named(each, table.columns) or each for role, each in wanted.items()}
-        require(names, table.columns, name)
-        fitting = PRESETS["canonical"], names
-    layout, names = fitting
-    log_changes([*dropping.notes, *respelled_columns(layout, names, asked)], name)
-    found = [
-        find_columns(feature, table.columns, layout.sides, name)
-        for feature in feature_names(features)
-    ]
-    of_features = {role: c for each in found if each for role, c in each.roles.items()}
-    frame = as_text(table, names | of_features, name)
-    if frame.is_empty():
-        raise InvalidVotes(f"{name}: there are no pairs in it. Give at least one row.")
-    for role, column in names.items():
-        if (missing := frame[role].is_null() | (frame[role] == "")).any():
-            raise InvalidRows.of(
-                name, missing, f"{column} is missing", "Fill it in or remove the row"
-            )
-    if (same := frame["left"] == frame["right"]).any():
-        item = show(frame["left"].filter(same)[0])
-        raise InvalidRows.of(name, same, f"item {item} is compared with itself", "Remove the row")
-    numbers = [
-        pl.Series(column, numbers_of(frame[role], column, name))
-        for role, column in of_features.items()
-    ]
-    return frame.select(*names).with_columns(numbers)

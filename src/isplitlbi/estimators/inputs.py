@@ -81,7 +81,10 @@ def as_votes(X: Any, y: Any, sample_weight: ArrayLike | None) -> Comparisons:
         return X.read().votes if isinstance(X, Parts) else Comparisons.read(X)
     if y is None:
         return _votes_in_frame(X, sample_weight)
-    votes = Comparisons.from_arrays(*pair_columns(X), y, weight=sample_weight)
+    user, left, right = pair_columns(X)
+    if user is None:
+        raise InvalidVotes("X has no column of users. Add one.")
+    votes = Comparisons.from_arrays(user, left, right, y, weight=sample_weight)
     frame = frame_of(X, "X")
     return votes if frame is None else votes.framed_as(kind_of(frame))
 
@@ -112,10 +115,11 @@ def as_given(X: Any, y: Any, sample_weight: ArrayLike | None) -> Comparisons | P
     return X if isinstance(X, Parts) else as_votes(X, y, sample_weight)
 
 
-def pair_columns(X: Any) -> tuple[Any, Any, Any]:
+def pair_columns(X: Any) -> tuple[Any | None, Any, Any]:
     """Return the columns user, left, right of a frame in any layout, or the only three.
 
-    Whatever else is in a frame of a known layout is passed over, such as outcomes.
+    Whatever else is in a frame of a known layout is passed over, such as outcomes. Where no column
+    of such a frame can be the user, there is none.
     """
     if isinstance(X, str | Path | Parts):
         raise InvalidVotes(
@@ -128,6 +132,8 @@ def pair_columns(X: Any) -> tuple[Any, Any, Any]:
             log_changes(respelled_columns(*known, {}), "X")
         names = table.columns if known is None else list(known[1].values())
         columns = [table.get_column(name).to_native() for name in names]
+        if known is not None and "user" not in known[1]:
+            columns = [None, *columns]
         found = ", ".join(map(str, table.columns))
     else:
         array = X if isinstance(X, np.ndarray) else np.array(list(X), dtype=object)
@@ -135,8 +141,8 @@ def pair_columns(X: Any) -> tuple[Any, Any, Any]:
         found = f"an array of shape {array.shape}"
     if len(columns) != 3:
         raise InvalidVotes(
-            f"X needs the columns user, left, right; found {found}. Name them as in any layout of "
-            "votes, or give these three alone, in that order."
+            f"X needs the columns user, left, right, or left and right; found {found}. Name them "
+            "as in any layout of votes, or give the three alone, in that order."
         )
     return columns[0], columns[1], columns[2]
 

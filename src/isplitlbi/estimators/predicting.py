@@ -33,20 +33,20 @@ class ScorePredictor(VoteEstimator):
     def predict(self, X: Any, rule: Rule | None = None) -> NDArray[Any]:
         """Predict the outcome of each (user, left, right): 1, 0 or -1, or the words of y.
 
-        An unknown user votes like the consensus; an unknown item is an error. The rule is the
-        estimator's own unless another is given.
+        An unknown user votes like the consensus, and so does everybody where no column of X can be
+        the user; an unknown item is an error. The rule is the estimator's own unless another is
+        given.
         """
         return self._named(self.predict_outcomes(X, rule))
 
     def predict_outcomes(self, X: Any, rule: Rule | None = None) -> NDArray[np.int8]:
         """Predict the outcome of each (user, left, right): 1, 0 or -1, whatever y was."""
-        rule = self.rule if rule is None else rule
-        check_choice("rule", rule)
-        margin, threshold = self._margins(X)
-        if not self.terms_.has_ties:  # one of two wins; of equals, the one on the left
-            return np.where(margin >= 0.0, 1, -1).astype(np.int8)
-        log_probabilities = self.link_.log_probabilities(margin, threshold)
-        return predict_outcomes(rule, margin, threshold, log_probabilities)
+        return self._predicted(X, rule)[0]
+
+    def predict_both(self, X: Any, rule: Rule | None = None) -> tuple[NDArray[np.int8], Floats]:
+        """Return the predicted outcomes and the probabilities of all classes, in one go."""
+        outcomes, log_probabilities = self._predicted(X, rule)
+        return outcomes, np.exp(log_probabilities)
 
     def predict_proba(self, X: Any) -> Floats:
         """Return the probability of every class, in the order of ``classes_``.
@@ -57,14 +57,21 @@ class ScorePredictor(VoteEstimator):
 
     def predict_log_proba(self, X: Any) -> Floats:
         """Return their logarithms, which stay finite where the probabilities vanish."""
+        return self._predicted(X, None)[1]
+
+    def _predicted(self, X: Any, rule: Rule | None) -> tuple[NDArray[np.int8], Floats]:
+        """Return outcomes, and the logarithms of the probabilities of all classes."""
+        rule = self.rule if rule is None else rule
+        check_choice("rule", rule)
         margin, threshold = self._margins(X)
-        if not self.terms_.has_ties:
+        classes = self.outcome_labels_.outcomes
+        if not self.terms_.has_ties:  # one of two wins; of equals, the one on the left
             wins = {1: margin, -1: -margin}
-            return np.column_stack(
-                [self.link_.win(wins[outcome])[0] for outcome in self.outcome_labels_.outcomes]
-            )
-        columns = [1 - outcome for outcome in self.outcome_labels_.outcomes]
-        return self.link_.log_probabilities(margin, threshold)[:, columns]
+            of_classes = np.column_stack([self.link_.win(wins[each])[0] for each in classes])
+            return np.where(margin >= 0.0, 1, -1).astype(np.int8), of_classes
+        found = self.link_.log_probabilities(margin, threshold)
+        outcomes = predict_outcomes(rule, margin, threshold, found)
+        return outcomes, found[:, [1 - outcome for outcome in classes]]
 
     def _margins(self, X: Any) -> tuple[Floats, Floats]:
         """Return margins and thresholds; features that X does not tell of are equal."""

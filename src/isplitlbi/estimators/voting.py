@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from typing import Any, Self
 
@@ -14,13 +15,15 @@ from numpy.typing import ArrayLike, NDArray
 from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.data.labels import NUMBERS, OutcomeLabels
 from isplitlbi.data.vocabulary import Vocabulary, as_series, first_of
-from isplitlbi.errors import InvalidVotes
+from isplitlbi.errors import InvalidRows, InvalidVotes
 from isplitlbi.estimators.contract import Estimator, check_is_fitted
 from isplitlbi.estimators.inputs import as_votes, pair_columns
 from isplitlbi.nouns import Nouns
 from isplitlbi.typing import Indices, Labels
 
 __all__ = ["VoteEstimator"]
+
+log = logging.getLogger("isplitlbi")
 
 
 class VoteEstimator(Estimator):
@@ -54,6 +57,7 @@ class VoteEstimator(Estimator):
         self.outcome_labels_ = labels if has_ties else labels.without_ties()
         self.classes_ = np.array(self.outcome_labels_.labels)
         self.n_features_in_ = 3
+        self._has_told = False
         return self
 
     @property
@@ -64,7 +68,8 @@ class VoteEstimator(Estimator):
     def predict(self, X: Any) -> NDArray[Any]:
         """Predict the outcome of each (user, left, right): 1, 0 or -1, or the words of y.
 
-        An unknown user votes like the consensus; an unknown item is an error.
+        An unknown user votes like the consensus, and so does everybody where no column of X can be
+        the user; an unknown item is an error.
         """
         return self._named(self.predict_outcomes(X))
 
@@ -93,15 +98,35 @@ class VoteEstimator(Estimator):
     def _indices(self, X: Any) -> tuple[Indices, Indices, Indices]:
         """Return users (-1 where unknown), left and right items as indices."""
         check_is_fitted(self)
+        columns: tuple[Any, Any, Any]
         if isinstance(X, Comparisons):
             columns = (X.users[X.user], X.items[X.left], X.items[X.right])
         else:
             columns = pair_columns(X)
+        left, right = map(self._items_of_pairs, columns[1:])
+        if columns[0] is None:
+            self._tell_that_nobody_is_named()
+            return np.full(len(left), -1, dtype=np.int32), left, right
         users = as_series(columns[0], "user", "X")
         if row := first_of(users.is_null()):
             raise InvalidVotes(f"X, row {row}: user is missing. Fill it in or remove the row.")
-        user = self._user_vocabulary.encode(users)
-        return user, self._known_items(columns[1]), self._known_items(columns[2])
+        return self._user_vocabulary.encode(users), left, right
+
+    def _items_of_pairs(self, items: Any) -> Indices:
+        """Return items as indices; the rows of those that are not known are an error."""
+        vocabulary = Vocabulary(self.items_, "item")
+        column = as_series(items, "item", "X")
+        index = vocabulary.encode(column)
+        if row := first_of(index < 0):
+            unknown = str(vocabulary.unknown(column[row - 1], "this model")).rstrip(".")
+            raise InvalidRows.of("X", index < 0, unknown, "Correct it or remove the row")
+        return index
+
+    def _tell_that_nobody_is_named(self) -> None:
+        """Say once that the consensus predicts, where there are users that it could be asked of."""
+        if len(self.users_) > 1 and not self._has_told:
+            log.warning("there is no column of users, so the consensus predicts for everybody.")
+        self._has_told = True
 
     @property
     def _user_vocabulary(self) -> Vocabulary:

@@ -104,14 +104,16 @@ def with_cards(table: pl.DataFrame, model: ScoreEstimator) -> pl.DataFrame:
 def predictions_table(model: ScoreEstimator, pairs: pl.DataFrame) -> pl.DataFrame:
     """Return the likeliest outcome of every (user, left, right), and the probability of each.
 
-    Pairs may have columns of the model's features; both sides are alike otherwise. Without ties
-    there is no probability of one.
+    Pairs may have columns of the model's features; both sides are alike otherwise. Without a
+    column of users, the consensus predicts. Without ties there is no probability of one.
     """
-    probabilities = model.predict_proba(pairs)
-    words = [WINNERS[outcome] for outcome in model.predict_outcomes(pairs).tolist()]
+    predicted, probabilities = model.predict_both(pairs)
+    words = pl.Series("winner", [WINNERS[-1], WINNERS[0], WINNERS[1]]).gather(predicted + 1)
     outcomes = model.outcome_labels_.outcomes
     chances = {WINNERS[k]: probabilities[:, place] for place, k in enumerate(outcomes)}
-    return pairs.select("user", "left", "right").with_columns(
-        pl.Series("winner", words),
+    return pairs.select(
+        name for name in ("user", "left", "right") if name in pairs.columns
+    ).with_columns(
+        words,
         *(pl.Series(f"p_{k}", chances[k]) for k in ("left", "tie", "right") if k in chances),
     )

@@ -6,7 +6,7 @@ rich is imported where it prints, because importing it takes longer than answeri
 from __future__ import annotations
 
 import sys
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +32,7 @@ __all__ = [
     "emit",
     "fits",
     "in_cell",
+    "late_bar",
     "listen_to_remarks",
     "model_bar",
     "of_ids",
@@ -53,6 +54,7 @@ __all__ = [
 
 WIDEST = 100_000  # columns
 IDS = ("user", "item", "left", "right")  # columns of ids in tables
+PATIENCE = 2.0  # seconds that need no bar
 
 
 class Format(StrEnum):
@@ -323,8 +325,30 @@ def titled_table(title: str) -> Table:
 
 
 @contextmanager
-def progress_bar(what: str, quiet: bool) -> Iterator[Callable[[float, str], None] | None]:
-    """Show a bar on standard error while the work goes on: the share done, and what is done."""
+def late_bar(what: str, quiet: bool) -> Iterator[Callable[[float | None, str], None]]:
+    """Show a bar once the work has gone on for two seconds."""
+    from time import monotonic
+
+    begun = monotonic()
+    bars: list[Callable[[float | None, str], None] | None] = []
+    with ExitStack() as stack:
+
+        def tell(done: float | None, doing: str) -> None:
+            if not bars and monotonic() - begun >= PATIENCE:
+                bars.append(stack.enter_context(progress_bar(what, quiet)))
+            for bar in bars:
+                if bar is not None:
+                    bar(done, doing)
+
+        yield tell
+
+
+@contextmanager
+def progress_bar(what: str, quiet: bool) -> Iterator[Callable[[float | None, str], None] | None]:
+    """Show a bar on standard error while the work goes on: the share done, and what is done.
+
+    Where nobody knows how much there is to do, the share is None.
+    """
     if quiet:
         yield None
         return
@@ -343,7 +367,9 @@ def progress_bar(what: str, quiet: bool) -> Iterator[Callable[[float, str], None
     ) as bar:
         task = bar.add_task(f"{what} (the first run compiles the loops)", total=1.0)
 
-        def tell(done: float, doing: str) -> None:
+        def tell(done: float | None, doing: str) -> None:
+            if done is None:  # the bar then only says that something is going on
+                bar.tasks[0].total = None
             bar.update(task, completed=done, description=f"{what}: {doing}")
 
         yield tell
