@@ -199,9 +199,7 @@ def test_votes_that_are_counted_are_the_same_votes(tmp_path):
     file = tmp_path / "counts.csv"
     file.write_text("\n".join(lines))
     found, counted = findings(votes), findings(Comparisons.read(file))
-    assert_allclose(counted.effect, found.effect, atol=1e-6)
-    assert counted.list == found.list
-    assert counted.kind == found.kind
+    assert_same(counted, found)
 
 
 # --- by the estimator ------------------------------------------------------------------------
