@@ -156,6 +156,21 @@ def test_the_unit_of_different_weights_changes_nothing(unit):
     assert_allclose(found.effect, other.effect, atol=1e-6)
 
 
+def test_weights_that_are_whole_are_no_counts():
+    votes, rng = study(1), np.random.default_rng(0)
+    weight, start = rng.choice([1.0, 2.0], size=len(votes)), consensus_in(votes)
+    nearly = np.where(weight == 2.0, 2.0 + 1e-6, 1.0)
+    again = np.repeat(np.arange(len(votes)), weight.astype(int))
+    found, other, counted = (
+        find_abnormal(each, LINK, start)
+        for each in (
+            replace(votes, weight=weight), replace(votes, weight=nearly), rebuilt(votes, again),
+        )
+    )  # fmt: skip
+    assert_allclose(other.effect_high, found.effect_high, atol=1e-4)
+    assert np.max(np.abs(counted.effect_high - found.effect_high)) > 0.01
+
+
 @pytest.mark.parametrize("n_threads", [2, 5])
 def test_the_number_of_threads_changes_nothing(known, n_threads):
     votes, found = known

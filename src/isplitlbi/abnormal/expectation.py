@@ -32,8 +32,6 @@ __all__ = [
 ]
 
 ONE_OF_EACH = np.eye(3)
-# Weights are counts if they are multiples of the smallest; of more votes than this, they are not.
-SAME_COUNT, MOST_VOTES = 1e-9, 5e6
 LEAST = np.finfo(np.float64).smallest_subnormal  # of a probability of which a logarithm is taken
 
 
@@ -336,8 +334,7 @@ class Inputs:
         has_ties = runtime.any(bool(np.any(votes.outcome == 0)))
         terms = common_terms(terms, has_ties=has_ties)
         # Users are tested on the items that they compared here, whatever these are a part of.
-        alone = votes if votes.whole is None else replace(votes, whole=None)
-        votes = _counted(alone, runtime)
+        votes = votes if votes.whole is None else replace(votes, whole=None)
         n_votes, weight = runtime.total(float(len(votes)), votes.total_weight)
         unit = weight / n_votes
         answers = Answers.of(votes, terms, has_sides=has_sides, by_group=True, unit=unit)
@@ -347,29 +344,6 @@ class Inputs:
     def expectation(self) -> Expectation:
         """Return what the consensus expects."""
         return Expectation.of(self.answers, self.consensus, self.link)
-
-
-def _counted(votes: Comparisons, runtime: Runtime) -> Comparisons:
-    """Return so many votes for each as its weight is times the smallest one, if all are such.
-
-    A vote of weight 2 beside one of weight 1 is that vote twice; where all have the weight 2, each
-    is one vote.
-    """
-    smallest = np.full(votes.n_users, np.inf)
-    if votes.weight is not None:
-        np.minimum.at(smallest, votes.user, votes.weight)
-    there = np.where(np.isfinite(smallest), smallest, 0.0)
-    everybody = runtime.everybody(there)
-    if not everybody.any():
-        return votes
-    unit = float(everybody[everybody > 0.0].min())
-    times = np.ones(len(votes)) if votes.weight is None else votes.weight / unit
-    (total,) = runtime.total(float(times.sum()))
-    is_other = bool(np.any(np.abs(times - np.rint(times)) > SAME_COUNT * times))
-    if runtime.any(is_other) or total > MOST_VOTES:
-        return votes
-    again = np.repeat(np.arange(len(votes)), np.rint(times).astype(np.int64))
-    return replace(votes.subset(again), weight=None, whole=None)
 
 
 class TellingVote(NamedTuple):

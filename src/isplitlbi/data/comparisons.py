@@ -110,7 +110,7 @@ class Comparisons:
             What the user said: ``left``, ``right``, ``tie``, or 1, -1, 0.
         weight
             How important every vote is: a positive number. To the fit, a vote of weight 2 is that
-            vote twice; to tests and intervals it is one vote.
+            vote twice; to the tests of users it is one vote.
         group
             Votes of one user with the same group (say, from one ranking) stay together in splits.
         count

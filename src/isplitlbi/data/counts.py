@@ -1,6 +1,6 @@
 """How often a row was voted: rows that stand for several votes that are alike.
 
-A count is not a weight. A row of count 3 is three votes, to every test and interval; a vote of
+A count is not a weight. A row of count 3 is three votes, to all that is done with them; a vote of
 weight 3 is one vote that matters three times as much.
 """
 
