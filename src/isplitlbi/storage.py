@@ -456,8 +456,7 @@ def _tests_of(source: Path, fitted: Fitted) -> Abnormality:
 
 def _ordinary_of(values: dict[str, Any], source: Path, fitted: Fitted) -> Ordinary:
     """Return what was ordinary among the users; older folders do not know it."""
-    kinds = {"noisier": float, "unit": float, "per_vote": float, "duration": float}
-    plain = {name: kind(values[name]) for name, kind in kinds.items()}
+    plain = {name: float(values[name]) for name in ("noisier", "unit", "duration")}
     found = Ordinary(**values | plain | {"has_sides": bool(values["has_sides"])})
     n_items = fitted.parameters.n_items
     if set(found.covariance.shape) != {n_items + 1} or len(found.of_habits) not in (0, n_items):

@@ -156,6 +156,21 @@ def test_the_unit_of_different_weights_changes_nothing(unit):
     assert_allclose(found.effect, other.effect, atol=1e-6)
 
 
+def test_weights_that_are_whole_are_no_counts():
+    votes, rng = study(1), np.random.default_rng(0)
+    weight, start = rng.choice([1.0, 2.0], size=len(votes)), consensus_in(votes)
+    nearly = np.where(weight == 2.0, 2.0 + 1e-6, 1.0)
+    again = np.repeat(np.arange(len(votes)), weight.astype(int))
+    found, other, counted = (
+        find_abnormal(each, LINK, start)
+        for each in (
+            replace(votes, weight=weight), replace(votes, weight=nearly), rebuilt(votes, again),
+        )
+    )  # fmt: skip
+    assert_allclose(other.effect_high, found.effect_high, atol=1e-4)
+    assert np.max(np.abs(counted.effect_high - found.effect_high)) > 0.01
+
+
 @pytest.mark.parametrize("n_threads", [2, 5])
 def test_the_number_of_threads_changes_nothing(known, n_threads):
     votes, found = known
@@ -199,9 +214,7 @@ def test_votes_that_are_counted_are_the_same_votes(tmp_path):
     file = tmp_path / "counts.csv"
     file.write_text("\n".join(lines))
     found, counted = findings(votes), findings(Comparisons.read(file))
-    assert_allclose(counted.effect, found.effect, atol=1e-6)
-    assert counted.list == found.list
-    assert counted.kind == found.kind
+    assert_same(counted, found)
 
 
 # --- by the estimator ------------------------------------------------------------------------

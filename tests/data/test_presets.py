@@ -73,7 +73,7 @@ LAYOUTS = {
     ),
 }  # fmt: skip
 
-COUNTS = "user,item1,item2,win1,win2,tied\nann,tea,milk,3,0,1\nbob,milk,tea,0,2.5,0\n"
+COUNTS = "user,item1,item2,win1,win2,tied\nann,tea,milk,3,0,1\nbob,milk,tea,0,2.0,0\n"
 
 SYSTEMS = ["a", "b", "c", "d", "e"]
 FIVE_WAY = (
@@ -126,6 +126,17 @@ def test_weights_and_groups_are_used_in_every_layout(layout, tmp_path):
     votes = read_votes(written(tmp_path, "\n".join(lines))).votes
     assert votes.weight.tolist() == [k + 1 for k in range(len(expected))]
     assert votes.group.tolist() == [k % 2 for k in range(len(expected))]
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_a_count_is_used_in_every_layout(layout, tmp_path):
+    content, expected = LAYOUTS[layout]
+    header, *rows = content.splitlines()
+    lines = [f"{header},count"] + [f"{row},{k}" for k, row in enumerate(rows)]
+    path = written(tmp_path, "\n".join([*lines, f"{rows[0]},2"]))
+    votes = [row[:4] for row in as_tuples(read_votes(path).votes)]
+    counted = [vote for k, vote in enumerate(expected) for _ in range(k)] + 2 * expected[:1]
+    assert votes == counted
 
 
 def test_every_preset_is_tried_here_and_tells_of_its_columns():
@@ -181,31 +192,46 @@ def test_a_system_without_a_rank_is_refused_or_its_pairs_are_dropped(rank, tmp_p
     assert len(reading.votes) == 16 and told(reading) == [f"4 pairs dropped: {problem}."]
 
 
-def test_counts_are_weights(tmp_path):
+STAND_FOR = "By 'win1', 'win2' and 'tied', the rows stand for 6 votes."
+
+
+def test_counts_are_votes_and_no_weights(tmp_path):
     reading = read_votes(written(tmp_path, COUNTS))
-    assert reading.preset == "counts" and reading.notes == ()
-    assert [row[:5] for row in as_tuples(reading.votes)] == [
-        ("ann", "tea", "milk", LEFT, 3),
-        ("ann", "tea", "milk", TIE, 1),
-        ("bob", "milk", "tea", RIGHT, 2.5),
+    assert reading.preset == "counts" and told(reading) == [STAND_FOR]
+    assert reading.votes.weight is None
+    assert [row[:4] for row in as_tuples(reading.votes)] == [
+        *[("ann", "tea", "milk", LEFT)] * 3,
+        ("ann", "tea", "milk", TIE),
+        *[("bob", "milk", "tea", RIGHT)] * 2,
     ]
+
+
+def test_votes_that_are_counted_may_have_weights_and_groups(tmp_path):
+    header, *rows = COUNTS.splitlines()
+    lines = [f"{header},weight,group", *(f"{row},{k + 0.5},g" for k, row in enumerate(rows))]
+    votes = read_votes(written(tmp_path, "\n".join(lines))).votes
+    assert votes.weight.tolist() == [0.5] * 4 + [1.5] * 2
+    assert votes.group.tolist() == [0] * 6
 
 
 def test_counts_may_come_without_ties(tmp_path):
     votes = read_votes(written(tmp_path, "user,item1,item2,win1,win2\nann,tea,milk,3,1\n")).votes
-    assert votes.outcome.tolist() == [LEFT, RIGHT] and votes.weight.tolist() == [3, 1]
+    assert votes.outcome.tolist() == [LEFT] * 3 + [RIGHT] and votes.weight is None
 
 
 def test_a_row_of_zeros_is_no_vote_and_is_told(tmp_path):
     reading = read_votes(written(tmp_path, COUNTS + "eve,tea,milk,0,0.0,0\n"))
-    assert len(reading.votes) == 3
-    assert told(reading) == ["1 row dropped: all counts are 0."]
+    assert len(reading.votes) == 6 and "eve" not in reading.votes.users
+    assert told(reading) == ["1 row dropped: all counts are 0.", STAND_FOR]
 
 
 @pytest.mark.parametrize(
     "row, problem",
     [
-        ("eve,tea,milk,-1,0,0", "row 3: a count -1.0 is not a positive"),
+        ("eve,tea,milk,-1,0,0", "row 3: a count -1 is not a whole number from 0 on"),
+        ("eve,tea,milk,1,2.5,0", "row 3: a count 2.5 is not a whole number.*use weight="),
+        ("eve,tea,milk,1,inf,0", "row 3: a count inf is not a whole number"),
+        ("eve,tea,milk,1,1e300,0", "rows stand for .* votes, which is more than can be held"),
         ("eve,tea,milk,1,many,0", "row 3: a count 'many' is not a number"),
         ("eve,tea,milk,1,,0", "row 3: a count is missing"),
         ("eve,tea,tea,1,1,1", "row 3: item 'tea' is compared with itself"),
@@ -213,7 +239,7 @@ def test_a_row_of_zeros_is_no_vote_and_is_told(tmp_path):
     ],
 )
 def test_bad_counts_are_refused_with_the_row_of_the_file(row, problem, tmp_path):
-    with pytest.raises(InvalidVotes, match=f"votes.csv, {problem}"):
+    with pytest.raises(InvalidVotes, match=f"votes.csv.* {problem}"):
         read_votes(written(tmp_path, COUNTS + row + "\n"))
 
 
@@ -303,8 +329,8 @@ def test_of_two_columns_for_one_role_the_choice_is_told(tmp_path):
         ("user,left,right,winner", {"preset": "mine"}, "'mine' is not one of canonical, evalica"),
         ("user,winner,loser", {"preset": "winner-loser", "winner": "winner"},
          "layout winner-loser .* has no column for the winner. Leave out winner=..., or"),
-        ("user,item1,item2,win1,win2,w", {"preset": "counts", "weight": "w"},
-         "layout counts .* has no column for the weight"),
+        ("user,item1,item2,win1,win2,n", {"preset": "counts", "count": "n"},
+         "layout counts .* has no column for the count"),
         (",".join(f"c{k}" for k in range(30)), {}, "c18, c19, and 10 more"),
     ],
 )  # fmt: skip

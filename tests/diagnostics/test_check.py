@@ -64,9 +64,14 @@ def test_weights_count_as_that_many_votes():
     light = Comparisons.from_arrays(*columns(votes), weight=[0.02] * len(votes))
     assert "few-votes-items" in codes(check(light))
     assert found(light, "few-votes-users").severity == Severity.WARNING
-    counts = ["ann", "ann", "bob"], ["a", "a", "b"], ["b", "b", "c"], [1, -1, 0], [5, 3, 1]
-    repeats = found(Comparisons.from_arrays(*counts), "repeats").details
-    assert repeats == {"repeats": 7, "copies": 0, "differing": 3}
+
+
+def test_a_count_is_a_vote_again_and_a_weight_is_not():
+    rows = ["ann", "ann", "bob"], ["a", "a", "b"], ["b", "b", "c"], [1, -1, 0]
+    repeats = found(Comparisons.from_arrays(*rows, count=[5, 3, 1]), "repeats").details
+    assert repeats == {"repeats": 7, "copies": 6, "differing": 3}
+    repeats = found(Comparisons.from_arrays(*rows, weight=[5, 3, 1]), "repeats").details
+    assert repeats == {"repeats": 1, "copies": 0, "differing": 1}
 
 
 def test_users_and_items_without_votes_stay_out():

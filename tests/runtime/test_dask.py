@@ -185,6 +185,15 @@ def test_weights_groups_and_times_in_parts_are_the_same_on_a_cluster(two_workers
     assert found.summary_.fingerprint == Summary.of(votes).fingerprint
 
 
+def test_counts_in_parts_are_votes_on_a_cluster(two_workers, tmp_path, study):
+    frame = frame_of(study, count=pl.Series(np.arange(len(study)) % 4))
+    written_out = frame.select(pl.exclude("count").repeat_by("count")).explode(pl.all())
+    expected = settings().fit(Comparisons.from_frame(written_out.drop_nulls()))
+    found = settings().fit(in_parts(tmp_path / "votes", frame, 3), client=two_workers)
+    assert_same_model(expected, found)
+    assert found.summary_.fingerprint == expected.summary_.fingerprint
+
+
 def test_features_in_parts_have_the_units_of_all_on_a_cluster(two_workers, tmp_path, study, caplog):
     rng = np.random.default_rng(2)
     length = {"length_left": rng.integers(50, size=len(study)), "length_right": 3}

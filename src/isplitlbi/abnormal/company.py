@@ -35,8 +35,6 @@ class Ordinary:
         How much is known of the tie habit of every item; empty where there are none.
     unit : float
         The weight of a vote, on average.
-    per_vote : float
-        The weight that stands for one vote, where all weights are multiples of it; else zero.
     has_sides : bool
         Whether left and right mean something.
     duration : float
@@ -49,7 +47,6 @@ class Ordinary:
     noisier: float
     of_habits: Floats
     unit: float
-    per_vote: float
     has_sides: bool
     duration: float
 

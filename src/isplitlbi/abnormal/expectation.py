@@ -33,8 +33,6 @@ __all__ = [
 ]
 
 ONE_OF_EACH = np.eye(3)
-# Weights are counts if they are multiples of the smallest; of more votes than this, they are not.
-SAME_COUNT, MOST_VOTES = 1e-9, 5e6
 LEAST = np.finfo(np.float64).smallest_subnormal  # of a probability of which a logarithm is taken
 
 
@@ -304,8 +302,6 @@ class Inputs:
         Where these are some of the users only, it knows of the others.
     unit : float
         The weight of a vote, on average: a study is the same in whatever unit weights are told.
-    per_vote : float
-        The weight that stands for one vote, where all weights are multiples of it; else zero.
     company : Company or None
         Among whom users are tested: by default all of them together.
     """
@@ -318,7 +314,6 @@ class Inputs:
     seed: int
     runtime: Runtime
     unit: float = 1.0
-    per_vote: float = 0.0
     company: Company | None = None
 
     @property
@@ -348,14 +343,12 @@ class Inputs:
         has_ties = runtime.any(bool(np.any(votes.outcome == 0)))
         terms = common_terms(terms, has_ties=has_ties)
         # Users are tested on the items that they compared here, whatever these are a part of.
-        alone = votes if votes.whole is None else replace(votes, whole=None)
-        per_vote = _weight_of_a_vote(alone, runtime)
-        votes = _counted(alone, per_vote)
+        votes = votes if votes.whole is None else replace(votes, whole=None)
         n_votes, weight = runtime.total(float(len(votes)), votes.total_weight)
         unit = weight / n_votes
         answers = Answers.of(votes, terms, has_sides=has_sides, by_group=True, unit=unit)
         consensus = restated(consensus, terms)
-        return cls(votes, answers, link, consensus, delta, seed, runtime, unit, per_vote)
+        return cls(votes, answers, link, consensus, delta, seed, runtime, unit)
 
     @classmethod
     def beside(
@@ -372,56 +365,16 @@ class Inputs:
     ) -> Self:
         """Take the votes of newcomers, who are compared with what is known of a study."""
         votes = replace(votes, whole=None)
-        if ordinary.per_vote > 0.0 and _are_multiples(votes, ordinary.per_vote):
-            votes = _counted(votes, ordinary.per_vote)
         answers = Answers.of(
             votes, consensus.terms, has_sides=ordinary.has_sides, by_group=True, unit=ordinary.unit
         )
         return cls(
-            votes, answers, link, consensus, delta, seed, runtime, ordinary.unit,
-            ordinary.per_vote, company,
-        )  # fmt: skip
+            votes, answers, link, consensus, delta, seed, runtime, ordinary.unit, company
+        )
 
     def expectation(self) -> Expectation:
         """Return what the consensus expects."""
         return Expectation.of(self.answers, self.consensus, self.link)
-
-
-def _weight_of_a_vote(votes: Comparisons, runtime: Runtime) -> float:
-    """Return the smallest weight, if all others are multiples of it; else zero.
-
-    A vote of weight 2 beside one of weight 1 is that vote twice; where all have the weight 2, each
-    is one vote.
-    """
-    smallest = np.full(votes.n_users, np.inf)
-    if votes.weight is not None:
-        np.minimum.at(smallest, votes.user, votes.weight)
-    there = np.where(np.isfinite(smallest), smallest, 0.0)
-    everybody = runtime.everybody(there)
-    if not everybody.any():
-        return 0.0
-    unit = float(everybody[everybody > 0.0].min())
-    (total,) = runtime.total(float(_times(votes, unit).sum()))
-    if runtime.any(not _are_multiples(votes, unit)) or total > MOST_VOTES:
-        return 0.0
-    return unit
-
-
-def _times(votes: Comparisons, unit: float) -> Floats:
-    return np.ones(len(votes)) if votes.weight is None else votes.weight / unit
-
-
-def _are_multiples(votes: Comparisons, unit: float) -> bool:
-    times = _times(votes, unit)
-    return not bool(np.any(np.abs(times - np.rint(times)) > SAME_COUNT * times))
-
-
-def _counted(votes: Comparisons, unit: float) -> Comparisons:
-    """Return so many votes for each as its weight is times a unit, if there is one."""
-    if unit == 0.0:
-        return votes
-    again = np.repeat(np.arange(len(votes)), np.rint(_times(votes, unit)).astype(np.int64))
-    return replace(votes.subset(again), weight=None, whole=None)
 
 
 class TellingVote(NamedTuple):

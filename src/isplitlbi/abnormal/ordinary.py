@@ -239,7 +239,7 @@ class Yardstick:
             covariance = np.append(self.others.variances, 0.0)
         return Ordinary(
             self.means, self.variances, covariance, self.others.noisier, self.known_of_habits,
-            inputs.unit, inputs.per_vote, inputs.answers.has_sides, inputs.among.middle(duration),
+            inputs.unit, inputs.answers.has_sides, inputs.among.middle(duration),
         )  # fmt: skip
 
     def _sharpened(self, inputs: Inputs, inside: Mask) -> float:

@@ -21,6 +21,7 @@ OPTIONS = {
     "right": "--right",
     "winner": "--winner",
     "weight": "--weight",
+    "count": "--count",
     "group": "--group",
     "labels": "--label",
     "both_bad": "--both-bad",

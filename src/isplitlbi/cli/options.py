@@ -71,7 +71,13 @@ UserColumn = Annotated[str | None, typer.Option("--user", help="Column of the us
 LeftColumn = Annotated[str | None, typer.Option("--left", help="Column of the left items.")]
 RightColumn = Annotated[str | None, typer.Option("--right", help="Column of the right items.")]
 WinnerColumn = Annotated[str | None, typer.Option("--winner", help="Column of the outcomes.")]
-WeightColumn = Annotated[str | None, typer.Option("--weight", help="Column of weights.")]
+WeightColumn = Annotated[
+    str | None, typer.Option("--weight", help="Column of weights: how important each vote is.")
+]
+CountColumn = Annotated[
+    str | None,
+    typer.Option("--count", help="Column of counts: how many equal votes a row stands for."),
+]
 GroupColumn = Annotated[
     str | None,
     typer.Option("--group", help="Column of groups: votes that stay together in splits."),
@@ -212,6 +218,7 @@ def _votes_to_read(
     right: RightColumn = None,
     winner: WinnerColumn = None,
     weight: WeightColumn = None,
+    count: CountColumn = None,
     group: GroupColumn = None,
     time_column: TimeColumn = None,
     duration_column: DurationColumn = None,
@@ -226,9 +233,10 @@ def _votes_to_read(
         raise InvalidSetting("the name of the file of votes is empty.")
     options = {
         "format": input_format, "preset": preset, "user": user, "left": left, "right": right,
-        "winner": winner, "weight": weight, "group": group, "labels": _labels(label or []),
-        "both_bad": both_bad.value, "drop_invalid": drop_invalid, "features": feature or None,
-        "time": time_column, "duration": duration_column, "in_order": in_order,
+        "winner": winner, "weight": weight, "count": count, "group": group,
+        "labels": _labels(label or []), "both_bad": both_bad.value, "drop_invalid": drop_invalid,
+        "features": feature or None, "time": time_column, "duration": duration_column,
+        "in_order": in_order,
     }  # fmt: skip
     return VotesToRead(votes, options, without or [])
 

@@ -22,6 +22,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from isplitlbi.data.counts import counts_of
 from isplitlbi.data.features import (
     LEFT_AND_RIGHT,
     FeatureColumns,
@@ -92,6 +93,7 @@ class Comparisons:
         weight: ArrayLike | None = None,
         group: ArrayLike | None = None,
         *,
+        count: ArrayLike | None = None,
         time: ArrayLike | None = None,
         duration: ArrayLike | None = None,
         features: Mapping[str, Any] | None = None,
@@ -107,9 +109,13 @@ class Comparisons:
         outcome
             What the user said: ``left``, ``right``, ``tie``, or 1, -1, 0.
         weight
-            A positive weight per vote; a vote of weight 2 counts as that vote twice.
+            How important every vote is: a positive number. To the fit, a vote of weight 2 is that
+            vote twice; to the tests of users it is one vote.
         group
             Votes of one user with the same group (say, from one ranking) stay together in splits.
+        count
+            How many votes every row stands for: whole numbers from 0 on. A row of count 2 is that
+            row twice, to everything.
         time
             When every vote was given: dates, or numbers that increase with time.
         duration
@@ -123,7 +129,9 @@ class Comparisons:
             What to call these votes in an error.
         """
         columns = {"user": user, "left": left, "right": right, "winner": outcome}
-        optional = {"weight": weight, "group": group, "time": time, "duration": duration}
+        optional = {
+            "weight": weight, "count": count, "group": group, "time": time, "duration": duration,
+        }  # fmt: skip
         columns |= {role: values for role, values in optional.items() if values is not None}
         if not isinstance(features, Mapping | None):
             raise InvalidSetting("give features as a mapping from their names to their numbers.")
@@ -186,8 +194,11 @@ class Comparisons:
     ) -> Self:
         """Check and index columns by their role; ``names`` is what errors call them.
 
-        Parts of votes, of which others are to come, need not have all that votes need.
+        Parts of votes, of which others are to come, need not have all that votes need. Rows that
+        stand for several votes become as many.
         """
+        if "count" in series:
+            return cls._from_counts(series, names, labels, source, features, is_part)
         _check_shape(series, names, source)
         with ThreadPoolExecutor(1) as beside:  # the users take about as long as the items
             of_users = beside.submit(
@@ -231,6 +242,30 @@ class Comparisons:
             users.labels, items.labels, user, left, right, outcome, weight, group,
             groups=groups, features=numbers, time=time, duration=duration,
         )  # fmt: skip
+
+    @classmethod
+    def _from_counts(
+        cls,
+        series: Mapping[str, pl.Series],
+        names: Mapping[str, str],
+        labels: Mapping[Any, str] | None,
+        source: str,
+        features: Sequence[FeatureColumns],
+        is_part: bool,
+    ) -> Self:
+        """Check rows that stand for some number of votes, and make these votes of them."""
+        _check_lengths(series, names, source)
+        times = counts_of(series["count"], names["count"], source)
+        there = np.flatnonzero(times)
+        rows = {role: column.gather(there) for role, column in series.items() if role != "count"}
+        try:
+            votes = cls.from_series(rows, names, labels, source, features=features, is_part=True)
+        except InvalidRows as error:  # by the numbers of all rows
+            bad = np.zeros(len(times), dtype=np.bool_)
+            bad[there[error.rows]] = True
+            raise InvalidRows.of(error.source, bad, error.problem, *error.remedy) from None
+        again = np.repeat(np.arange(len(votes)), times[there])
+        return votes._alone(again, source, is_part=is_part)
 
     @classmethod
     def joined(cls, *parts: Comparisons) -> Self:
@@ -441,8 +476,11 @@ class Comparisons:
         """Return some of the votes as if there were no others: what a file of them would give."""
         return self._alone(np.flatnonzero(kept))
 
-    def _alone(self, rows: Places) -> Self:
-        """Return some of the votes with vocabularies, and units of features, of their own."""
+    def _alone(self, rows: Places, source: str = "votes", *, is_part: bool = False) -> Self:
+        """Return some of the votes with vocabularies, and units of features, of their own.
+
+        A vote may be among them several times.
+        """
         parts: dict[str, Any] = {"whole": None}
         for name in _PER_VOTE:
             values = getattr(self, name)
@@ -455,7 +493,9 @@ class Comparisons:
         _freeze(*(parts[name] for name in (*_PER_VOTE, "users", "items")))
         if self.features is not None:
             differences = self.features.differences[rows]
-            parts["features"] = Features.of(self.features.names, differences, parts["weight"])
+            parts["features"] = Features.of(
+                self.features.names, differences, parts["weight"], source, is_part=is_part
+            )
         return replace(self, **parts)
 
 
@@ -468,8 +508,8 @@ def _in_use(labels: Labels, *columns: Integers) -> tuple[Labels, list[Integers]]
     return labels[used], [place[column] for column in columns]
 
 
-def _check_shape(series: Mapping[str, pl.Series], names: Mapping[str, str], source: str) -> None:
-    """Refuse columns of unequal length, without rows, or with missing values."""
+def _check_lengths(series: Mapping[str, pl.Series], names: Mapping[str, str], source: str) -> None:
+    """Refuse columns of unequal length."""
     n_votes = len(series["user"])
     for role, column in series.items():
         if len(column) != n_votes:
@@ -477,7 +517,12 @@ def _check_shape(series: Mapping[str, pl.Series], names: Mapping[str, str], sour
                 f"{source}: {names[role]!r} has {len(column)} rows, "
                 f"{names['user']!r} has {n_votes}. Give columns of equal length."
             )
-    if n_votes == 0:
+
+
+def _check_shape(series: Mapping[str, pl.Series], names: Mapping[str, str], source: str) -> None:
+    """Refuse columns of unequal length, without rows, or with missing values."""
+    _check_lengths(series, names, source)
+    if len(series["user"]) == 0:
         raise InvalidVotes(f"{source}: there are no votes in it. Give at least one row.")
     for role, column in series.items():
         if column.null_count():

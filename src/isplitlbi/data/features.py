@@ -46,7 +46,7 @@ FEATURE = "feature:"  # what the role of a column begins with
 
 # What else has a name in a table of votes, or in a model.
 TAKEN = (
-    "user", "left", "right", "winner", "outcome", "weight", "group", "item",
+    "user", "left", "right", "winner", "outcome", "weight", "count", "group", "item",
     "taste", "threshold", "sharpness", "side", "ties", "score", "scores",
     "feature", "features", "paper", "all",
 )  # fmt: skip

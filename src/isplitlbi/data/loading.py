@@ -13,10 +13,12 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Generic, NamedTuple, Protocol, Self, TypeVar
 
+from isplitlbi.data.counts import is_zero
 from isplitlbi.data.features import FEATURE, FeatureColumns, Features, feature_names
 from isplitlbi.data.formats import Dropping, RawFile, Table, read_table
 from isplitlbi.data.frames import kind_of
 from isplitlbi.data.notes import (
+    CountTaken,
     Dropped,
     DurationTaken,
     FeatureTaken,
@@ -35,7 +37,7 @@ from isplitlbi.data.outcomes import (
     respelled,
     settle_both_bad,
 )
-from isplitlbi.data.presets import PRESETS, ROLES, Preset, lay_out
+from isplitlbi.data.presets import PRESETS, ROLES, Preset, lay_out, numbered
 from isplitlbi.data.times import TIMES, are_dates, refuse_two_orders, row_numbers
 from isplitlbi.data.vocabulary import as_series, show
 from isplitlbi.errors import InvalidRows, InvalidSetting, InvalidVotes, Setting
@@ -54,6 +56,7 @@ __all__ = [
     "load_frame",
 ]
 
+COUNTS = ("count", "left_wins", "right_wins", "ties")  # roles of columns that count votes
 IDS = ("user", "left", "right", "group", "item3", "item4", "item5")
 
 
@@ -71,6 +74,9 @@ class Votes(Protocol):
     @property
     def features(self) -> Features | None:
         """Features of the votes, or none."""
+
+    def __len__(self) -> int:
+        """Return the number of votes."""
 
     @classmethod
     def from_series(
@@ -107,6 +113,7 @@ class Options:
     right: str | None = None
     winner: str | None = None
     weight: str | None = None
+    count: str | None = None
     group: str | None = None
     labels: Mapping[str, str] | None = None
     both_bad: str = "tie"
@@ -230,17 +237,32 @@ def _load_table(
         _refuse_without_times(layout, source)
         text = text.with_columns(row_numbers(text.height))
     about_times = _notes_on_times(text, options)
-    frame = layout.pairs(text)
-    unit = "pair" if "row" in frame.columns else "row"
-    if unit == "pair" and (empty := table.height - frame["row"].n_unique()):
-        notes.append(Dropped("row", "all counts are 0", count=empty))
+    text = _without_zeros(text, f"{names.get('count')} is 0", notes)
+    frame = _without_zeros(layout.pairs(text), "all counts are 0", notes)
+    counted_by = tuple(names[role] for role in COUNTS if role in names)
     names = {role: role for role in (*ROLES, *frame.columns)} | dict(layout.called) | names
     frame = respelled(frame, layout.wording, declared, names["winner"], notes)
     frame = settle_both_bad(frame, layout.wording, options.labels or {}, options.both_bad, notes)
     rows = _Rows(frame, layout.wording, names, features, source, is_part)
-    votes = rows.usable(kind, declared, dropping._replace(unit=unit))
+    votes = rows.usable(kind, declared, dropping._replace(unit=layout.unit))
+    if counted_by:
+        notes.append(CountTaken(counted_by, count=len(votes)))
     notes += [*about_times, *(FeatureTaken(*feature) for feature in features)]
     return Loaded(votes, layout.name, added_up(notes if is_part else _complete(notes, votes)))
+
+
+def _without_zeros(frame: pl.DataFrame, why: str, notes: list[Note]) -> pl.DataFrame:
+    """Leave out rows that stand for no vote at all, and tell how many rows of the file those are.
+
+    What is left has the numbers that it has in the file.
+    """
+    if "count" not in frame.columns:
+        return frame
+    frame = numbered(frame)
+    left = frame.filter(~is_zero(frame["count"]))
+    if gone := frame["row"].n_unique() - left["row"].n_unique():
+        notes.append(Dropped("row", why, count=gone))
+    return left
 
 
 def _refuse_without_times(layout: Preset, source: str) -> None:

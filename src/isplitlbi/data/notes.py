@@ -8,10 +8,11 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
 from isplitlbi.data.features import Units
-from isplitlbi.data.vocabulary import counted, show
+from isplitlbi.data.vocabulary import counted, show, together
 
 __all__ = [
     "ColumnTaken",
+    "CountTaken",
     "CountedAsTies",
     "Dropped",
     "DurationTaken",
@@ -166,6 +167,18 @@ class SeparatorTaken(Note):
     def sentence(self) -> str:
         """Say by what."""
         return f"The fields are separated by {show(self.separator)}."
+
+
+@dataclass(frozen=True)
+class CountTaken(Note):
+    """Rows stand for several votes each."""
+
+    columns: tuple[str, ...]  # that tell how many
+
+    def sentence(self) -> str:
+        """Say for how many in all."""
+        named = together([show(column) for column in self.columns])
+        return f"By {named}, the rows stand for {counted(self.count, 'vote')}."
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from isplitlbi.data.counts import votes_in
 from isplitlbi.data.notes import CountedAsTies, Dropped, Note, ReadAs, log_changes
 from isplitlbi.data.vocabulary import counted, folded, show
 from isplitlbi.errors import InvalidRows, InvalidSetting, InvalidVotes, Setting
@@ -226,12 +227,14 @@ def settle_both_bad(
     if not words:
         return frame
     said = frame["winner"].is_in(words).fill_null(False)
-    if not (n_said := int(said.sum())):
+    if not said.any():
         return frame
+    n_said = votes_in(frame.filter(said))
     if both_bad == "drop":
         notes.append(Dropped("both-bad vote", count=n_said))
-        rows = pl.Series("row", np.arange(1, frame.height + 1))
-        return frame.with_columns(rows).filter(~said)
+        if "row" not in frame.columns:
+            frame = frame.with_columns(row=pl.Series(np.arange(1, frame.height + 1)))
+        return frame.filter(~said)
     notes.append(CountedAsTies("both-bad vote", count=n_said))
     return frame
 

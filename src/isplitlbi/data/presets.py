@@ -2,11 +2,12 @@
 
 Conventions
 -----------
-role       what a column is for: user, left, right, winner, weight, group, time, duration, or a name
-           that only the layout's own ``pairs`` knows
+role       what a column is for: user, left, right, winner, weight, count, group, time, duration, or
+           a name that only the layout's own ``pairs`` knows
 pairs      a table with a column per role becomes one with a row per vote. It may add
            ``outcome``   1, 0 or -1 where the row says it without a word, null where it does not
            ``row``       the number in the file of the row that a vote comes from
+           ``count``     how many votes the row stands for
 All values are text, as it stands in the file. What else is in the table, such as features, belongs
 to the row and to every vote of it.
 """
@@ -17,6 +18,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 
+import numpy as np
+
+from isplitlbi.data.counts import are_too_many
 from isplitlbi.data.features import LEFT_AND_RIGHT, FeatureColumns, require_columns
 from isplitlbi.data.notes import ColumnTaken, Note, ReadAs
 from isplitlbi.data.outcomes import BOTH_BAD, MODELS, Wording
@@ -32,12 +36,13 @@ __all__ = [
     "column_named",
     "find_pairs",
     "lay_out",
+    "numbered",
     "require",
     "respelled_columns",
 ]
 
 # Those that people may name.
-ROLES = ("user", "left", "right", "winner", "weight", "group", *TIMES)
+ROLES = ("user", "left", "right", "winner", "weight", "count", "group", *TIMES)
 
 # Those of a pair that nobody has voted on yet: of some user's, or of nobody's in particular.
 PAIR = ("user", "left", "right")
@@ -45,7 +50,7 @@ PAIR_ALONE = ("left", "right")
 
 # Times have no names of their own: they are used only where people name their columns.
 NAMED_ONLY: dict[str, tuple[str, ...]] = dict.fromkeys(TIMES, ())
-OPTIONAL = {"weight": ("weight",), "group": ("group",), **NAMED_ONLY}
+OPTIONAL = {"weight": ("weight",), "count": ("count",), "group": ("group",), **NAMED_ONLY}
 
 
 def _as_they_are(table: pl.DataFrame) -> pl.DataFrame:
@@ -63,6 +68,7 @@ class Preset:
     wording: Wording = field(default_factory=Wording)  # how the winner is told
     pairs: Callable[[pl.DataFrame], pl.DataFrame] = _as_they_are
     called: Mapping[str, str] = field(default_factory=dict)  # roles that are no column of the file
+    unit: str = "row"  # what a vote comes from: a row, or a pair of a row
     # What the columns of a feature may end in, of the left and of the right item; where there is
     # nothing, rows are not of two items and have no features.
     sides: tuple[tuple[str, str], ...] = (LEFT_AND_RIGHT,)
@@ -106,10 +112,12 @@ def _better_rank(table: pl.DataFrame) -> pl.DataFrame:
         for k in range(3, 6)
         if {f"item{k}", f"rank{k}"} <= {*table.columns}
     ]
-    table = table.with_row_index("row", offset=1).with_columns(pl.col("row").cast(pl.Int64))
+    table = numbered(table)
     if len(systems) > 2 and "group" not in table.columns:
-        table = table.with_columns(group=pl.col("row").cast(pl.String))
-    kept = [name for name in ("row", "user", "weight", "group", *TIMES) if name in table.columns]
+        table = _one_row_per_count(table).with_row_index("group", offset=1)
+        table = table.with_columns(pl.col("group").cast(pl.String))
+    of_row = ("row", "user", "weight", "count", "group", *TIMES)
+    kept = [name for name in of_row if name in table.columns]
     pairs = []
     for (one, its_rank), (other, others_rank) in combinations(systems, 2):
         first, second = (
@@ -130,17 +138,39 @@ def _better_rank(table: pl.DataFrame) -> pl.DataFrame:
     return pl.concat(pairs).sort("row", maintain_order=True)
 
 
+def _one_row_per_count(table: pl.DataFrame) -> pl.DataFrame:
+    """Write a row as often as its count says, where each is to be a group of its own.
+
+    What is no count, or too many, stays for others to refuse.
+    """
+    if "count" not in table.columns:
+        return table
+    count = pl.col("count").cast(pl.Float64, strict=False)
+    is_count = (count.is_finite() & (count >= 1.0) & (count % 1.0 == 0.0)).fill_null(False)
+    times = table.select(pl.when(is_count).then(count).otherwise(1.0)).to_series()
+    if are_too_many(float(times.sum())):
+        return table
+    once = table.with_columns(count=pl.when(is_count).then(pl.lit("1")).otherwise("count"))
+    return once[np.repeat(np.arange(table.height), times.cast(pl.Int64).to_numpy())]
+
+
+def numbered(table: pl.DataFrame) -> pl.DataFrame:
+    """Return a table with the numbers of its rows, from 1, unless it has them."""
+    if "row" in table.columns:
+        return table
+    return table.with_row_index("row", offset=1).with_columns(pl.col("row").cast(pl.Int64))
+
+
 def _one_vote_per_count(table: pl.DataFrame) -> pl.DataFrame:
-    table = table.with_row_index("row", offset=1).with_columns(pl.col("row").cast(pl.Int64))
+    table = numbered(table)
     own = ("left_wins", "right_wins", "ties")
     kept = [name for name in table.columns if name not in own]
     votes = [
-        table.select(*kept, weight=name, winner=pl.lit(""), outcome=pl.lit(outcome, dtype=pl.Int8))
+        table.select(*kept, count=name, winner=pl.lit(""), outcome=pl.lit(outcome, dtype=pl.Int8))
         for name, outcome in (("left_wins", 1), ("right_wins", -1), ("ties", 0))
         if name in table.columns
     ]
-    counted = pl.col("weight").cast(pl.Float64, strict=False) != 0
-    return pl.concat(votes).filter(counted.fill_null(True)).sort("row", maintain_order=True)
+    return pl.concat(votes).sort("row", maintain_order=True)
 
 
 _LEFT_AND_RIGHT = {"left": ("left",), "right": ("right",)}
@@ -185,9 +215,9 @@ _ALL = (
         },
         {f"{role}{k}": (f"system{k}{name}",)
             for k in range(3, 6) for role, name in (("item", "Id"), ("rank", "rank"))}
-        | {"weight": ("weight",), "group": ("group", "rankingID"), **NAMED_ONLY},
+        | OPTIONAL | {"group": ("group", "rankingID")},
         wording=Wording(expected="a number from 1 on", takes_labels=False),
-        pairs=_better_rank, called={"winner": "a rank"}, sides=(),
+        pairs=_better_rank, called={"winner": "a rank"}, unit="pair", sides=(),
     ),
     Preset(
         "alpaca-eval", "annotator,generator_1,generator_2 (or output_),preference (1, 2, 1.5)",
@@ -214,8 +244,8 @@ _ALL = (
             "user": ("user",), "left": ("item1",), "right": ("item2",),
             "left_wins": ("win1",), "right_wins": ("win2",),
         },
-        {"ties": ("tied",), "group": ("group",)},
-        pairs=_one_vote_per_count, called={"weight": "a count"},
+        {"ties": ("tied",), "weight": ("weight",), "group": ("group",)},
+        pairs=_one_vote_per_count, called={"count": "a count"}, unit="pair",
         sides=(LEFT_AND_RIGHT, ("1", "2")),
     ),
     Preset(

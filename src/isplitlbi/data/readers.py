@@ -49,6 +49,7 @@ def read_votes(
     right: str | None = None,
     winner: str | None = None,
     weight: str | None = None,
+    count: str | None = None,
     group: str | None = None,
     labels: Mapping[str, str] | None = None,
     both_bad: Literal["tie", "drop"] = "tie",
@@ -69,8 +70,9 @@ def read_votes(
         One of `FORMATS`; recognised from the first bytes by default.
     preset
         One of `PRESETS`; recognised from the names of the columns by default.
-    user, left, right, winner, weight, group
-        Names of columns, where they are not those of the preset.
+    user, left, right, winner, weight, count, group
+        Names of columns, where they are not those of the preset. A row of count 3 is three votes; a
+        vote of weight 3 is one vote that matters three times as much.
     labels
         Other words for the outcomes, such as ``{"draw": "tie"}``.
     both_bad
@@ -90,8 +92,8 @@ def read_votes(
         then the times. By default, the order of the rows means nothing.
     """
     options = Options(
-        format, preset, user, left, right, winner, weight, group, labels, both_bad, drop_invalid,
-        features, time, duration, in_order,
+        format, preset, user, left, right, winner, weight, count, group, labels, both_bad,
+        drop_invalid, features, time, duration, in_order,
     )  # fmt: skip
     if not isinstance(source, str | Path):
         return Reading(*load_frame(Comparisons, source, "votes", options))

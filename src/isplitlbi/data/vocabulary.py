@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 from bisect import bisect_left
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from functools import cached_property
 from typing import Any, Self
 
@@ -26,6 +26,7 @@ __all__ = [
     "listed",
     "main_figures",
     "show",
+    "together",
 ]
 
 # Ids are numbered in blocks of rows that double, since most ids are new in the first rows only, and
@@ -345,6 +346,11 @@ def show(value: Any) -> str:
 def counted(n: int, unit: str) -> str:
     """Say how many there are: 1 row, 12 rows."""
     return f"{n:,} {unit}" if n == 1 else f"{n:,} {unit}s"
+
+
+def together(names: Sequence[str]) -> str:
+    """Name several things in a sentence: a, b and c."""
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
 def main_figures(

@@ -61,10 +61,8 @@ def sides(facts: Facts) -> Iterator[Finding]:
 def repeats(facts: Facts) -> Iterator[Finding]:
     """Find rows that are there twice, and pairs that a user judged more than once."""
     votes = facts.votes
-    # Whole weights are counts of votes; others only say how much a row matters.
-    counted = votes.weight is not None and bool(np.all(votes.weight % 1.0 == 0.0))
-    # A pair with other features is another question.
-    pairs = tally(votes, by_user=True, by_features=True, weighted=counted)
+    # A pair with other features is another question; weights only say how much a vote matters.
+    pairs = tally(votes, by_user=True, by_features=True, weighted=False)
     again = int(np.sum(pairs.amount - 1))
     if not again:
         return
