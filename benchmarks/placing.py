@@ -31,9 +31,9 @@ from time import perf_counter
 import numpy as np
 import polars as pl
 import scipy
-from data import load, load_fixed_split
 from scale import draw
 
+from data import load, load_fixed_split
 from isplitlbi import Comparisons, ISplitLBI
 from isplitlbi.estimators.contract import clone
 from isplitlbi.evaluation.simulate import simulate

@@ -447,6 +447,7 @@ def _tests_of(source: Path, fitted: Fitted) -> Abnormality:
     terms = Terms.from_dict(values.pop("terms"))
     consensus = Consensus(vector, values.pop("consensus"), terms)
     fdr = float(values.pop("fdr"))
+    values.setdefault("n_votes", fitted.summary.votes_per_user)  # older folders do not know it
     lengths = {len(value) for value in values.values()}
     if not same_votes or lengths != {len(fitted.summary.users)}:
         raise UnreadableModel(f"{source}: its files do not belong together; fit the model again.")
@@ -456,7 +457,9 @@ def _tests_of(source: Path, fitted: Fitted) -> Abnormality:
 
 def _ordinary_of(values: dict[str, Any], source: Path, fitted: Fitted) -> Ordinary:
     """Return what was ordinary among the users; older folders do not know it."""
-    plain = {name: float(values[name]) for name in ("noisier", "unit", "duration")}
+    plain: dict[str, Any] = {
+        name: float(values[name]) for name in ("noisier", "unit", "duration")
+    } | {"n_votes": int(values["n_votes"])}
     found = Ordinary(**values | plain | {"has_sides": bool(values["has_sides"])})
     n_items = fitted.parameters.n_items
     if set(found.covariance.shape) != {n_items + 1} or len(found.of_habits) not in (0, n_items):

@@ -39,6 +39,8 @@ class Ordinary:
         Whether left and right mean something.
     duration : float
         Seconds that a user in the middle takes for a vote; nan where that is not known.
+    n_votes : int
+        Of the study.
     """
 
     means: Floats
@@ -49,6 +51,7 @@ class Ordinary:
     unit: float
     has_sides: bool
     duration: float
+    n_votes: int
 
 
 class Company(Protocol):
@@ -189,4 +192,3 @@ def benjamini_hochberg(p_value: Floats) -> Floats:
     scaled = p_value[order] * len(order) / np.arange(1, len(order) + 1)
     q_value[order] = np.minimum.accumulate(scaled[::-1])[::-1].clip(max=1.0)
     return q_value
-

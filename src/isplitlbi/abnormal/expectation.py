@@ -368,9 +368,7 @@ class Inputs:
         answers = Answers.of(
             votes, consensus.terms, has_sides=ordinary.has_sides, by_group=True, unit=ordinary.unit
         )
-        return cls(
-            votes, answers, link, consensus, delta, seed, runtime, ordinary.unit, company
-        )
+        return cls(votes, answers, link, consensus, delta, seed, runtime, ordinary.unit, company)
 
     def expectation(self) -> Expectation:
         """Return what the consensus expects."""

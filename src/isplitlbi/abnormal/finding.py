@@ -129,7 +129,7 @@ def _explained(inputs: Inputs, flags: Flags, fdr: float) -> Abnormality:
     return Abnormality(
         fdr, **tested, flagged=flagged, list=found.list, kind=found.kind,
         explanation=found.sentence, quality=quality, slope=slope, side=side, threshold=threshold,
-        ordinary=flags.yardstick.in_short(inputs),
+        n_votes=inputs.votes.votes_per_user, ordinary=flags.yardstick.in_short(inputs),
     )  # fmt: skip
 
 

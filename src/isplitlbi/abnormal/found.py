@@ -68,6 +68,8 @@ class Abnormality:
     slope, side, threshold : (n_users,)
         The user's slope on the consensus scores, preference for the left side in logits, and tie
         threshold (0 without ties); those of the consensus for users who are not flagged.
+    n_votes : (n_users,)
+        How many votes everybody had when they were tested.
     ordinary : Ordinary or None
         What it takes to test others later; None of a model that was stored without it.
     """
@@ -90,11 +92,25 @@ class Abnormality:
     slope: Floats
     side: Floats
     threshold: Floats
+    n_votes: Places
     ordinary: Ordinary | None
 
     def on(self, name: str) -> Mask:
         """Say who is on a list."""
         return np.array([each == name for each in self.list], dtype=np.bool_)
+
+    def those(self, users: Places) -> Abnormality:
+        """Return what is known of some users, in this order."""
+        theirs: dict[str, Any] = {
+            name: [each[user] for user in users] if isinstance(each, list) else each[users]
+            for name, each in self._by_user().items()
+        }
+        return replace(self, **theirs)
+
+    def _by_user(self) -> dict[str, Any]:
+        """Return what there is one of for every user."""
+        names = [field.name for field in fields(Abnormality) if field.name not in COMMON_TO_ALL]
+        return {name: getattr(self, name) for name in names}
 
 
 def check_fdr(fdr: float) -> None:
@@ -106,8 +122,8 @@ def check_fdr(fdr: float) -> None:
 def joined(parts: Sequence[Abnormality]) -> Abnormality:
     """Put together what parts of the users were found to be, in the order of the users."""
     together: dict[str, Any] = {}
-    for name in [field.name for field in fields(Abnormality) if field.name not in COMMON_TO_ALL]:
+    for name, first in parts[0]._by_user().items():
         columns = [getattr(part, name) for part in parts]
-        is_text = isinstance(columns[0], list)
+        is_text = isinstance(first, list)
         together[name] = list(chain.from_iterable(columns)) if is_text else np.concatenate(columns)
     return replace(parts[0], **together)

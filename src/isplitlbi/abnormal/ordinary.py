@@ -240,6 +240,7 @@ class Yardstick:
         return Ordinary(
             self.means, self.variances, covariance, self.others.noisier, self.known_of_habits,
             inputs.unit, inputs.answers.has_sides, inputs.among.middle(duration),
+            inputs.runtime.n_votes,
         )  # fmt: skip
 
     def _sharpened(self, inputs: Inputs, inside: Mask) -> float:

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 import isplitlbi
-from isplitlbi.cli import demo, models, votes
+from isplitlbi.cli import demo, later, models, votes
 
 __all__ = ["app"]
 
@@ -30,6 +30,8 @@ COMMANDS = (
     models.predict,
     models.recommend,
     models.report,
+    later.place,
+    later.update,
     demo.demo,
 )
 for command in COMMANDS:

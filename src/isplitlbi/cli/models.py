@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from isplitlbi.estimators.effect import Effect
     from isplitlbi.nouns import Nouns
 
-__all__ = ["save_report"]
+__all__ = ["RowsFile", "load_fitted", "save_report"]
 
 
 Matrix = Annotated[
@@ -73,7 +73,7 @@ def rank(
 
     if matrix and user is not None:
         raise InvalidSetting("give --user or --matrix, not both: --matrix is for everybody.")
-    fitted = _load(model, call)
+    fitted = load_fitted(model, call)
     who = _known(fitted, "user", user)
     is_table = format is Format.table
     if matrix and is_table:
@@ -157,7 +157,7 @@ def abnormal(
 
     lists, kinds = _split(lists), _split(kinds)
     _refuse_unknown(lists, kinds)
-    fitted = _load(model, call, threads)
+    fitted = load_fitted(model, call, threads)
     found = _test_users(fitted, fdr, quiet)
     if effect:
         of_leaving_out = fitted.effect_of_leaving_out(kinds, found.fdr, lists)
@@ -283,7 +283,7 @@ def predict(
         refuse_unknown_ending(output)
         refuse_existing_file(output, force=force)
     listen_to_remarks(quiet)
-    fitted = _load(model, call)
+    fitted = load_fitted(model, call)
     units = fitted.fitted_.summary.units
     batches = stream_pairs(
         pairs, format=input_format, user=user, left=left, right=right,
@@ -317,7 +317,7 @@ def recommend(
 
     if (same_as is None) == (better_than is None):
         raise InvalidSetting("give exactly one of --same-as and --better-than.")
-    fitted = _load(model, call)
+    fitted = load_fitted(model, call)
     found = fitted.recommend(
         _known(fitted, "user", user),
         same_as=_known(fitted, "item", same_as),
@@ -342,7 +342,7 @@ def report(
 ) -> None:
     """Write all results into one HTML file to open, send and present. It needs no network."""
     refuse_existing_file(output, force=force)
-    fitted = _load(model, call, threads)
+    fitted = load_fitted(model, call, threads)
     _test_users(fitted, None, quiet)
     save_report(fitted, output, title, quiet)
 
@@ -359,7 +359,7 @@ def save_report(model: ScoreEstimator, file: Path, title: str | None, quiet: boo
 # --- models and their ids ------------------------------------------------------------------
 
 
-def _load(
+def load_fitted(
     folder: Path, call: list[str] | None = None, threads: int | None = None
 ) -> ScoreEstimator:
     """Read a model; what is called otherwise now is so for this command only."""

@@ -171,6 +171,14 @@ class VotesToRead(NamedTuple):
             print_notes(reading)
         return reading
 
+    def only_file(self) -> str:
+        """Return the file, where it is read as it comes: no folder, and nobody is left out."""
+        if self.without:
+            raise InvalidSetting("--without does not go with a file that is read as it comes.")
+        if Path(self.place).is_dir():
+            raise InvalidSetting(f"{self.place} is a folder; name one file.")
+        return self.place
+
     def parts(self) -> Parts | None:
         """Return the parts of a folder, for workers to read; nothing of a single file.
 

@@ -169,7 +169,7 @@ def fit(
         if unfinished.can_be_resumed:
             raise Interrupted("go on with the same command and --resume.") from None
         raise
-    _show_fit(model, output, perf_counter() - begun, format)
+    show_fit(model, output, perf_counter() - begun, format)
 
 
 def _cluster(scheduler: str | None, workers: int | None) -> AbstractContextManager[Any] | None:
@@ -183,7 +183,8 @@ def _cluster(scheduler: str | None, workers: int | None) -> AbstractContextManag
     return client_of(scheduler, workers)
 
 
-def _show_fit(model: ISplitLBI, output: Path, seconds: float, format: Format) -> None:
+def show_fit(model: ISplitLBI, output: Path, seconds: float, format: Format) -> None:
+    """Print the main figures of a model that was written."""
     from isplitlbi.output.tables import main_figures
 
     if format is Format.table:

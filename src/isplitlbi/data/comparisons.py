@@ -318,6 +318,16 @@ class Comparisons:
         """Return the same votes, whose results are frames of some kind (see `to_frame`)."""
         return replace(self, frame_kind=kind)
 
+    def with_items(self, items: Sequence[Any]) -> Self:
+        """Return the same votes, whose items have other ids: those are given in the same order."""
+        named = as_series(items, "item", "these votes")
+        vocabulary = Vocabulary.of(named, what="item")
+        place = vocabulary.encode(named)
+        return replace(
+            self, items=vocabulary.labels, left=place[self.left], right=place[self.right],
+            whole=None,
+        )  # fmt: skip
+
     def renumbered(
         self, users: Vocabulary, items: Vocabulary, groups: Vocabulary | None = None
     ) -> Comparisons:

@@ -54,6 +54,7 @@ __all__ = [
     "frame_of",
     "load",
     "load_frame",
+    "load_table",
 ]
 
 COUNTS = ("count", "left_wins", "right_wins", "ties")  # roles of columns that count votes
@@ -182,7 +183,7 @@ def load(
     file = RawFile.of(source)
     dropping = Dropping(options.drop_invalid, [], "row")
     table = read_table(file, options.format, options.known, dropping)
-    return _load_table(kind, table, file.name, options, dropping, is_part=is_part)
+    return load_table(kind, table, file.name, options, dropping, is_part=is_part)
 
 
 def frame_of(thing: Any, source: str) -> Any | None:
@@ -213,11 +214,11 @@ def load_frame(kind: type[V], frame: Any, source: str, options: Options) -> Load
 
     table = Table(column, columns, len(given), keeps_ids=True)
     dropping = Dropping(options.drop_invalid, [], "row")
-    votes, preset, notes = _load_table(kind, table, source, options, dropping)
+    votes, preset, notes = load_table(kind, table, source, options, dropping)
     return Loaded(votes.framed_as(kind_of(given)), preset, notes)
 
 
-def _load_table(
+def load_table(
     kind: type[V],
     table: Table,
     source: str,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, get_args
@@ -22,7 +23,7 @@ from isplitlbi.errors import InvalidSetting, InvalidVotes
 from isplitlbi.estimators.base import ScoreEstimator
 from isplitlbi.estimators.contract import check_is_fitted, clone
 from isplitlbi.estimators.inputs import as_given, as_votes, check_choice, check_seed, threads_of
-from isplitlbi.estimators.placed import PlacedUsers, place
+from isplitlbi.estimators.placed import PlacedUsers, place, tests_that_stay
 from isplitlbi.fitting import FitSettings, Fitted, fit, fit_again
 from isplitlbi.model.decomposition import Decomposition, decompose
 from isplitlbi.model.links import Link, link_named
@@ -246,6 +247,7 @@ class ISplitLBI(ScoreEstimator):
         *,
         reselect: bool = False,
         repeated: Repeated = "keep",
+        retest: bool = False,
         snapshots: str | Path | None = None,
         progress: Callable[[Progress], None] | None = None,
         checkpoints: str | Path | None = None,
@@ -265,21 +267,32 @@ class ISplitLBI(ScoreEstimator):
         repeated
             What becomes of a new vote that the model has already, the same in everything that is
             known of it: ``keep`` or ``drop``. How many there are is logged.
+        retest
+            Whether to test everybody anew. By default, where there are few new votes and no new
+            items, those are tested who have a tenth more votes than when they were tested; all
+            others keep what was found.
         snapshots, progress, checkpoints, checkpoint_every
             As for `ISplitLBI` and `fit`.
         """
         check_is_fitted(self, "fitted_")
         check_choice("repeated", repeated, get_args(Repeated))
         votes = with_new_votes(self.votes(), as_votes(X, y, sample_weight), repeated)
-        again = clone(self)
+        again, tests = clone(self), None
         again.snapshots = snapshots
         if not reselect:
             for name, value in self._chosen(votes).items():
                 setattr(again, name, value)
+            tests = tests_that_stay(self, votes) if self.with_tests and not retest else None
+            again.with_tests = self.with_tests and tests is None
         again._fit(
             votes, self.outcome_labels_, progress=progress, checkpoints=checkpoints,
             checkpoint_every=checkpoint_every,
         )  # fmt: skip
+        if not reselect:  # how much users differ is then not estimated, either
+            again.fitted_ = replace(again.fitted_, spreads=self.fitted_.spreads)
+            again.spreads_ = {**self.spreads_}
+        if tests is not None:
+            again._remember(tests)
         # What was not given to this model is not given to the next: it may be chosen anew later.
         for name, value in self.get_params().items():
             setattr(again, name, value)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from isplitlbi.abnormal import Abnormality
 from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.data.features import Features
 from isplitlbi.data.frames import Tabular
@@ -17,7 +19,7 @@ from isplitlbi.errors import InvalidVotes
 from isplitlbi.estimators.cards import OwnScores, UserCard, own_scores_table
 from isplitlbi.estimators.certainty import Seen
 from isplitlbi.estimators.contract import clone
-from isplitlbi.estimators.inputs import pair_columns, threads_of
+from isplitlbi.estimators.inputs import check_choice, threads_of
 from isplitlbi.estimators.lists import Recommendations, UserCards
 from isplitlbi.estimators.tested import TestedUsers
 from isplitlbi.fitting import fit_beside
@@ -30,7 +32,15 @@ from isplitlbi.typing import Floats, Labels
 if TYPE_CHECKING:
     from isplitlbi.estimators.isplitlbi import ISplitLBI
 
-__all__ = ["PlacedUsers", "beside", "place"]
+__all__ = ["PlacedUsers", "beside", "place", "tests_that_stay"]
+
+# Predictions for a person count the consensus like so many votes of that person beside the own
+# ones. What is likeliest by one vote or two goes too far: after a single tie, a person would seem
+# to tie nearly always. Settled on college and wmt16 (benchmarks/placing.py --only cold), where 1
+# was best of 0 to 8 for 1 to 20 votes given; with many votes it does not matter.
+VOTES_OF_CONSENSUS = 1.0
+
+MANY_MORE = 1.1  # times as many votes: tests are then repeated
 
 
 def place(
@@ -73,8 +83,10 @@ def beside(model: ISplitLBI, votes: Comparisons) -> Comparisons:
         )
     features, units = None, model.summary_.units
     if units is not None:
-        given = {} if votes.features is None else dict(
-            zip(votes.features.names, votes.features.columns, strict=True)
+        given = (
+            {}
+            if votes.features is None
+            else dict(zip(votes.features.names, votes.features.columns, strict=True))
         )
         if missing := [name for name in units.names if name not in given]:
             raise InvalidVotes(
@@ -85,6 +97,36 @@ def beside(model: ISplitLBI, votes: Comparisons) -> Comparisons:
         features = Features(units.names, columns, units.scale)
     known = votes.renumbered(Vocabulary(votes.users, "user"), items)
     return replace(known, features=features)
+
+
+def tests_that_stay(model: ISplitLBI, votes: Comparisons) -> Abnormality | None:
+    """Return the tests of users of more votes, where not everybody must be tested anew.
+
+    Whoever has at least a tenth more votes than when they were tested is tested anew, beside all
+    others, who keep what was found. Nothing is returned where all votes together have grown by as
+    much since all users were tested, and where there are new items: what is ordinary may then be
+    something else.
+    """
+    from isplitlbi.abnormal import find_abnormal_beside, joined
+
+    before: Abnormality | None = getattr(model, "abnormality_", None)
+    if before is None or before.ordinary is None or len(votes.items) != len(model.items_):
+        return None
+    if len(votes) > MANY_MORE * before.ordinary.n_votes:
+        return None
+    known = Vocabulary(model.users_, "user").encode(votes.users)
+    n_tested = np.where(known >= 0, before.n_votes[known], 0)
+    is_new = votes.votes_per_user > MANY_MORE * n_tested
+    kept = before.those(known[~is_new])
+    if not is_new.any():
+        return kept
+    theirs = beside(model, votes.alone(is_new[votes.user]))
+    anew = find_abnormal_beside(
+        theirs, model.link_, kept, seed=model.random_state or 0, delta=model.delta,
+        runtime=Local(theirs, threads_of(model.n_jobs)),
+    )  # fmt: skip
+    order = np.argsort(np.concatenate([np.flatnonzero(~is_new), np.flatnonzero(is_new)]))
+    return replace(joined([kept, anew]).those(order), ordinary=before.ordinary)
 
 
 class PlacedUsers(Tabular):
@@ -127,7 +169,12 @@ class PlacedUsers(Tabular):
                     runtime=Local(people.votes(), threads_of(study.n_jobs)), progress=progress,
                 )
             )  # fmt: skip
-            for name in ("abnormality_", "abnormal_users_", "unreliable_users_", "different_users_"):
+            for name in (
+                "abnormality_",
+                "abnormal_users_",
+                "unreliable_users_",
+                "different_users_",
+            ):
                 setattr(self, name, getattr(people, name))
 
     def __repr__(self) -> str:
@@ -180,22 +227,46 @@ class PlacedUsers(Tabular):
         Who was not placed votes as the model says; whom the model does not know, either, votes like
         the consensus.
         """
-        placed = self._are_placed(X)
+        rule = self._study.rule if rule is None else rule
+        check_choice("rule", rule)
+        if rule == "map":
+            likeliest = np.argmax(self.predict_log_proba(X), axis=1)
+            return np.asarray(self._study.classes_[likeliest])
+        placed = self._places(X) >= 0
         return np.where(placed, self._people.predict(X, rule), self._study.predict(X, rule))
 
     def predict_proba(self, X: Any) -> Floats:
-        """Return the probability of every class, in the order of ``classes_`` of the model."""
+        """Return the probability of every class, in the order of ``classes_`` of the model.
+
+        The consensus counts like one vote beside the person's own: of a person with n votes, the
+        probability is n parts by the person's own scores and one part by the consensus.
+        """
         return np.exp(self.predict_log_proba(X))
 
     def predict_log_proba(self, X: Any) -> Floats:
         """Return their logarithms, which stay finite where the probabilities vanish."""
-        placed = self._are_placed(X)[:, None]
-        both = (each.predict_log_proba(X) for each in (self._people, self._study))
-        return np.where(placed, *both)
+        place = self._places(X)
+        n_votes = np.where(place >= 0, self._people.summary_.votes_per_user[place], 0)
+        share = (n_votes / (n_votes + VOTES_OF_CONSENSUS))[:, None]
+        own = self._people.predict_log_proba(X)
+        common = self._common.predict_log_proba(X)
+        with np.errstate(divide="ignore"):  # where nothing is a person's own
+            mixed = np.logaddexp(np.log(share) + own, np.log1p(-share) + common)
+        return np.where(place[:, None] >= 0, mixed, self._study.predict_log_proba(X))
 
-    def _are_placed(self, X: Any) -> Any:
-        users = X.users[X.user] if isinstance(X, Comparisons) else pair_columns(X)[0]
-        return Vocabulary(self.users_, "user").encode(as_series(users, "user", "X")) >= 0
+    @cached_property
+    def _common(self) -> ISplitLBI:
+        """The same people, if nobody deviated from the consensus."""
+        fitted = self._people.fitted_
+        nothing = np.zeros_like(fitted.parameters.deviation)
+        parameters = replace(fitted.parameters, deviation=nothing)
+        return clone(self._people).adopt(
+            replace(fitted, parameters=parameters), labels=self._people.outcome_labels_
+        )
+
+    def _places(self, X: Any) -> Any:
+        """Return which of the placed people each pair is about; -1 for others."""
+        return self._people._indices(X)[0]
 
     # --- everybody ---------------------------------------------------------------------------
 
@@ -239,4 +310,3 @@ class PlacedUsers(Tabular):
             rows.append({name: own[name].to_list() for name in own.columns})
         kinds = {name: pl.List(kind) for name, kind in own.schema.items()}
         return pl.DataFrame(rows, schema=kinds)
-

@@ -43,6 +43,7 @@ def settle(
     deviation[last] = max(deviation[last] + problem.bounded * consensus[at], problem.delta)
     if len(problem.reference) > 0:
         lean(problem, (0, 1), deviation, 1.0)
+    own: Floats
     _, own, _, _ = minimise(link, problem, anchor, enough, consensus.copy(), deviation, system)
     own[last] -= problem.bounded * consensus[at]
     if len(problem.reference) > 0:

@@ -25,6 +25,7 @@ __all__ = ["METHOD", "bound", "unbound"]
 
 
 def unbound(*_arguments: Any) -> Any:
+    """Stand for a loop until a method is bound."""
     raise NotImplementedError("this stands for a loop, which `bound` puts in its place")
 
 

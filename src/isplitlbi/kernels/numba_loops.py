@@ -443,7 +443,7 @@ _IN_ONE = newton.bound(
 minimise, relative = _IN_ONE["minimise"], _IN_ONE["relative"]
 
 follow_user = newton.bound(
-    {"minimise": minimise, **{each.py_func.__name__: each for each in (finish_step, extrapolate, lean)}},
-    compiled=lambda function: loop(function) if function.__name__ == "follow_user" else part(function),
+    {each.py_func.__name__: each for each in (minimise, finish_step, extrapolate, lean)},
+    compiled=lambda function: (part if function.__name__ == "settle" else loop)(function),
     method=beside.METHOD,
 )["follow_user"]
