@@ -9,17 +9,9 @@ from typing import Any, Literal, NamedTuple
 from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.data.features import feature_names, find_columns, numbers_of
 from isplitlbi.data.formats import Dropping, RawFile, read_table
-from isplitlbi.data.loading import (
-    OPTIONS,
-    Described,
-    Folder,
-    NoVotes,
-    Options,
-    as_text,
-    load,
-    load_frame,
-)
+from isplitlbi.data.loading import Described, Folder, NoVotes, as_text, load, load_frame
 from isplitlbi.data.notes import Note, log_changes
+from isplitlbi.data.options import OPTIONS, Options
 from isplitlbi.data.presets import (
     PRESETS,
     column_named,
@@ -27,6 +19,7 @@ from isplitlbi.data.presets import (
     require,
     respelled_columns,
 )
+from isplitlbi.data.several import load_any
 from isplitlbi.data.vocabulary import show
 from isplitlbi.errors import InvalidRows, InvalidVotes
 from isplitlbi.lazy import pl
@@ -44,10 +37,10 @@ __all__ = [
 
 
 class Reading(NamedTuple):
-    """Votes from a file, and what was understood of it."""
+    """Votes from a file or from several, and what was understood of it."""
 
     votes: Comparisons
-    preset: str  # the layout that was recognised or asked for
+    preset: str  # the layout that was recognised or asked for; of several files, all of them
     notes: tuple[Note, ...]  # what was dropped or merged, how often and why; say it with `str`
 
 
@@ -70,6 +63,8 @@ def read_votes(
     time: str | None = None,
     duration: str | None = None,
     in_order: bool = False,
+    since: Any = None,
+    until: Any = None,
 ) -> Reading:
     """Read votes from a file, from all files of a folder, from standard input or a data frame.
 
@@ -77,7 +72,8 @@ def read_votes(
     ----------
     source
         A path, or ``-`` for standard input; compressed with gzip or not. Of a folder see `Parts`.
-        Or a data frame, of which ids stay what they are.
+        Or a list of paths: each file may have a layout and a format of its own, and the same id is
+        the same user or item. Or a data frame, of which ids stay what they are.
     format
         One of `FORMATS`; recognised from the first bytes by default.
     preset
@@ -102,17 +98,20 @@ def read_votes(
     in_order
         Whether the rows of a file are in the order in which every user voted; their numbers are
         then the times. By default, the order of the rows means nothing.
+    since, until
+        Use only votes from this time on, and up to this time, both included: dates where the times
+        are dates (a day without a clock is the whole day), numbers where they are numbers.
     """
     options = Options(
         format, preset, user, left, right, winner, weight, count, group, labels, both_bad,
-        drop_invalid, features, time, duration, in_order,
+        drop_invalid, features, time, duration, in_order, since, until,
     )  # fmt: skip
-    if not isinstance(source, str | Path):
+    if not isinstance(source, str | Path | list | tuple):
         return Reading(*load_frame(Comparisons, source, "votes", options))
-    return _of_file(Reading(*load(Comparisons, source, options)), source)
+    return _of_file(Reading(*load_any(Comparisons, source, options)), source)
 
 
-def _of_file(reading: Reading, source: str | Path) -> Reading:
+def _of_file(reading: Reading, source: str | Path | Sequence[str | Path]) -> Reading:
     return reading._replace(votes=reading.votes.read_from(source))
 
 
