@@ -7,7 +7,7 @@ import sys
 import polars as pl
 import pytest
 
-from commands import in_one_line, invoke, output_of, refused
+from commands import ended, in_one_line, invoke, output_of, refused
 from isplitlbi.storage import load_model
 
 
@@ -15,7 +15,7 @@ from isplitlbi.storage import load_model
 def table(votes_file):
     votes = pl.read_csv(votes_file, infer_schema=False)
     day = (pl.int_range(pl.len()) % 28 + 1).cast(pl.String).str.zfill(2)
-    return votes.with_columns(when=pl.format("2024-02-{}", day))
+    return votes.with_columns(when=pl.format("2024-02-{}", day), length=pl.int_range(pl.len()))
 
 
 @pytest.fixture(scope="module")
@@ -48,17 +48,17 @@ def test_several_files_give_the_model_of_one(files, tmp_path):
     assert "votes of arena.csv and mine.parquet" in page
 
 
-def test_every_file_is_told_of(files, monkeypatch):
+def test_every_file_is_told_of(files, monkeypatch, capsys):
     told = in_one_line(output_of("check", files / "arena.csv", files / "mine.parquet"))
     n_votes = pl.read_csv(files / "arena.csv").height
     assert f"arena.csv: {n_votes} votes; the layout is arena." in told
     assert "(arena, canonical)." in told
     piped = (files / "arena.csv").read_bytes()
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(piped)))
-    done = invoke("evaluate", "-", files / "mine.parquet", "--repeats", "2", "--methods",
-                  "margin-mle-bt")  # fmt: skip
-    assert done.exit_code == 0, done.output
-    assert "mine.parquet: " in done.stderr
+    code, _, err = ended(monkeypatch, capsys, "evaluate", "-", files / "mine.parquet", "--repeats",
+                         "2", "--methods", "margin-mle-bt")  # fmt: skip
+    assert code == 0, err
+    assert f"standard input: {n_votes} votes; the layout is arena." in in_one_line(err)
 
 
 def test_options_may_stand_anywhere_among_files(files):
@@ -92,8 +92,9 @@ REFUSED = {
     "a column in none": (["whole.csv", "arena.csv", "--user", "who"],
         "no column 'who' for the user in any of whole.csv and arena.csv. Name the right one with "
         "--user."),
-    "a feature in one": (["whole.csv", "plain.csv", "--feature", "when"],
-        "All files have a feature, or none: add it, or leave out --feature when."),
+    "a feature in one": (["whole.csv", "plain.csv", "--feature", "length"],
+        "whole.csv has columns for the feature length, and plain.csv has not. All files have a "
+        "feature, or none: add it, or leave out --feature length."),
     "a file that is not there": (["whole.csv", "nowhere.csv"], "there is no such file"),
     "an empty name": (["whole.csv", ""], "the name of the file of votes is empty"),
     "since without times": (["whole.csv", "--since", "2024-02-08"],
@@ -111,7 +112,7 @@ REFUSED = {
 def test_what_cannot_be_read_together_is_one_sentence(
     name, files, table, tmp_path, monkeypatch, capsys
 ):
-    table.drop("when").write_csv(files / "plain.csv")
+    table.drop("when", "length").write_csv(files / "plain.csv")
     arguments, said = REFUSED[name]
     monkeypatch.chdir(files)
     for command, more in (("check", []), ("fit", ["-o", tmp_path / "model"])):

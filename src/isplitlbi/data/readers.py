@@ -66,18 +66,16 @@ def read_votes(
     since: Any = None,
     until: Any = None,
 ) -> Reading:
-    """Read votes from a file, from all files of a folder, from standard input or a data frame.
+    """Read votes from files, from all files of a folder, from standard input or a data frame.
 
     Parameters
     ----------
     source
         A path, or ``-`` for standard input; compressed with gzip or not. Of a folder see `Parts`.
-        Or a list of paths: each file may have a layout and a format of its own, and the same id is
-        the same user or item. Or a data frame, of which ids stay what they are.
-    format
-        One of `FORMATS`; recognised from the first bytes by default.
-    preset
-        One of `PRESETS`; recognised from the names of the columns by default.
+        Or a list of paths, each in a layout of its own. Or a data frame: its ids stay what they are.
+    format, preset
+        One of `FORMATS` and one of `PRESETS`; by default recognised from the first bytes and from
+        the names of the columns.
     user, left, right, winner, weight, count, group
         Names of columns, where they are not those of the preset. A row of count 3 is three votes; a
         vote of weight 3 is one vote that matters three times as much.
@@ -86,15 +84,13 @@ def read_votes(
     both_bad
         Whether votes that neither item is good count as ties or are dropped.
     drop_invalid
-        Whether rows that cannot be used are dropped (the notes say how many and why); by default
-        they are an error.
+        Whether rows that cannot be used are dropped, with a note; by default they are an error.
     features
         Names of features of the votes: ``length`` has the columns ``length_left`` and
         ``length_right``, or one column ``length`` of differences, left minus right.
-    time
-        Name of a column that says when votes were given: dates, or numbers that increase with time.
-    duration
-        Name of a column of how many seconds the answers took.
+    time, duration
+        Names of columns: when votes were given, as dates or as numbers that increase with time, and
+        how many seconds the answers took.
     in_order
         Whether the rows of a file are in the order in which every user voted; their numbers are
         then the times. By default, the order of the rows means nothing.
