@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from isplitlbi import Comparisons, InvalidVotes
-from isplitlbi.data.notes import DurationTaken, RowsInOrder, TimeTaken
+from isplitlbi.data.notes import DurationTaken, OutsideSpan, RowsInOrder, TimeTaken
 from isplitlbi.data.readers import described, read_part, read_votes
 from isplitlbi.data.splits import folds_within_user, in_order, split_within_user
 from isplitlbi.data.summary import Summary, digest_of
@@ -417,3 +417,107 @@ def test_counts_have_no_times(tmp_path):
             read_votes(path, **{role: "t"})
     with pytest.raises(InvalidVotes, match=r"counts .* stands for several votes.*in_order=True"):
         read_votes(path, in_order=True)
+
+
+# --- a span of time ----------------------------------------------------------------------------
+
+DAYS = ["2024-05-01T23:59:59.5", "2024-05-02", "2024-05-02T12:00", "2024-05-03T00:00:00"]
+
+
+def read_span(tmp_path, times, **span):
+    rows = [f"u{k},i{k},j{k},tie,{time}" for k, time in enumerate(times)]
+    path = tmp_path / "votes.csv"
+    path.write_text("\n".join(["user,left,right,winner,when", *rows]))
+    return read_votes(path, time="when", **span)
+
+
+SPANS = {
+    "since a day": ({"since": "2024-05-02"}, [1, 2, 3], "1 vote from before 2024-05-02"),
+    "until a day": ({"until": "2024-05-02"}, [0, 1, 2], "1 vote from after 2024-05-02"),
+    "one day": ({"since": "2024-05-02", "until": "2024-05-02"}, [1, 2],
+        "2 votes from before 2024-05-02 or after 2024-05-02"),
+    "a clock": ({"until": "2024-05-02T12:00"}, [0, 1, 2], "1 vote from after 2024-05-02T12:00"),
+    "a clock, since": ({"since": "2024-05-02 12:00"}, [2, 3],
+        "2 votes from before 2024-05-02 12:00"),
+    "a zone": ({"since": "2024-05-02T14:00+02:00"}, [2, 3],
+        "2 votes from before 2024-05-02T14:00+02:00"),
+    "a date": ({"until": dt.date(2024, 5, 2)}, [0, 1, 2], "1 vote from after 2024-05-02"),
+    "a moment": ({"since": dt.datetime(2024, 5, 2, 12)}, [2, 3],
+        "2 votes from before 2024-05-02T12:00:00"),
+    "of pandas": ({"since": pd.Timestamp("2024-05-02 12:00")}, [2, 3],
+        "2 votes from before 2024-05-02T12:00:00"),
+    "of NumPy": ({"until": np.datetime64("2024-05-02")}, [0, 1, 2], "1 vote from after 2024-05-02"),
+    "all": ({"since": "2000-01-01"}, [0, 1, 2, 3], "0 votes from before 2000-01-01"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SPANS)
+def test_votes_from_a_span_of_time_are_used_and_the_others_told(name, tmp_path):
+    span, kept, told = SPANS[name]
+    reading = read_span(tmp_path, DAYS, **span)
+    assert reading.votes.users.tolist() == [f"u{k}" for k in kept]
+    assert len(reading.votes.items) == 2 * len(kept)  # as if there were no others
+    assert str(reading.notes[-1]) == f"Left out: {told}."
+
+
+@given(st.lists(st.integers(-9, 9), min_size=1), st.integers(-9, 9), st.integers(0, 9))
+def test_both_ends_of_a_span_are_included(times, first, length):
+    frame = pl.DataFrame({"user": range(len(times)), "left": 1, "right": 2, "winner": "tie"})
+    frame, last = frame.with_columns(when=pl.Series(times)), first + length
+    inside = [k for k, time in enumerate(times) if first <= time <= last]
+    if not inside:
+        with pytest.raises(InvalidVotes, match=r"no votes are left\..*Left out: "):
+            read_votes(frame, time="when", since=first, until=last)
+        return
+    for ends in ((first, last), (str(first), f"{last}.0"), (np.int64(first), float(last))):
+        votes = read_votes(frame, time="when", since=ends[0], until=ends[1]).votes
+        assert votes.users.tolist() == inside
+
+
+BAD_SPANS = {
+    "no column": ({"since": "2024-05-02", "time": None}, "since='2024-05-02' needs the times"),
+    "rows in order": ({"until": 3, "time": None, "in_order": True}, "until='3.0' needs the times"),
+    "no date": ({"since": "soon"}, "since='soon': the times in 'when' are dates; give a date such"),
+    "no day": ({"until": "2024-02-30"}, "until='2024-02-30': the times in 'when' are dates"),
+    "a number": ({"since": 5}, "since='5.0': the times in 'when' are dates"),
+    "exchanged": ({"since": "2024-05-03", "until": "2024-05-02"},
+        "since='2024-05-03' is later than until='2024-05-02'. Exchange"),
+    "another type": ({"since": [1]}, r"since is \[1\]; give a date, a number, or a text"),
+    "nothing left": ({"since": "2025-01-01"},
+        r"votes.csv: no votes are left\..* Left out: 4 votes from before 2025-01-01"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BAD_SPANS)
+def test_a_span_that_cannot_be_is_refused(name, tmp_path):
+    span, message = BAD_SPANS[name]
+    read_span(tmp_path, DAYS)
+    with pytest.raises((InvalidSetting, InvalidVotes), match=message):
+        read_votes(tmp_path / "votes.csv", **{"time": "when"} | span)
+
+
+def test_numbers_have_numbers_for_ends(tmp_path):
+    for end in ("2024-05-02", "inf", "x"):
+        with pytest.raises(InvalidSetting, match="the times in 'when' are numbers; give a number"):
+            read_span(tmp_path, [1, 2], since=end)
+
+
+def test_a_span_holds_for_all_parts_and_files(tmp_path):
+    (tmp_path / "parts").mkdir()
+    for number, time in enumerate((*DAYS, "2023-01-01")):
+        file = tmp_path / "parts" / f"{number}.csv"
+        file.write_text(f"user,left,right,winner,when,count\nu{number},a,b,tie,{time},2\n")
+    files = sorted((tmp_path / "parts").iterdir())
+    for source in (tmp_path / "parts", files):
+        reading = read_votes(source, time="when", since=dt.date(2024, 5, 2))
+        assert reading.votes.users.tolist() == ["u1", "u2", "u3"] and len(reading.votes) == 6
+        outside = [note.count for note in reading.notes if isinstance(note, OutsideSpan)]
+        assert sum(outside) == 4
+        with pytest.raises(InvalidVotes, match=r"no votes in any of.*Left out: "):
+            read_votes(source, time="when", since="2030-01-01")
+
+
+def test_features_are_scaled_by_the_votes_of_the_span():
+    frame = FRAME.with_columns(when=pl.Series([1, 2, 3]), x=pl.Series([100.0, 3.0, 4.0]))
+    votes = read_votes(frame, time="when", since=2, features=["x"]).votes
+    assert votes.features.scale.tolist() == pytest.approx([np.sqrt(12.5)])

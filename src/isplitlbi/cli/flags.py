@@ -30,6 +30,8 @@ OPTIONS = {
     "column:time": "--time-column",
     "column:duration": "--duration-column",
     "in_order": "--in-order",
+    "since": "--since",
+    "until": "--until",
     # how a model is fitted
     "nu": "--nu",
     "kappa": "--kappa",

@@ -72,7 +72,7 @@ def place(
     The file may be larger than memory; then all votes of a user must stand together in it.
     With --drop-invalid, votes on unknown items are left out and counted, too.
     """
-    from isplitlbi.data.loading import Options
+    from isplitlbi.data.options import Options
     from isplitlbi.data.people import stream_people
     from isplitlbi.output.placing import as_text_cells, for_people, place_in_bulk
     from isplitlbi.output.rows import refuse_unknown_ending, rows_to_file, rows_to_output

@@ -47,10 +47,10 @@ class BothBad(StrEnum):
 
 
 Votes = Annotated[
-    str,
+    list[str],
     typer.Argument(
         help="File of votes, or folder of such files: CSV, TSV, Parquet or JSON lines; - for "
-        "standard input."
+        "standard input. Several are read together, each in a layout of its own."
     ),
 ]
 Model = Annotated[Path, typer.Argument(help="Model folder, as written by fit.")]
@@ -96,6 +96,21 @@ DurationColumn = Annotated[
 InOrder = Annotated[
     bool,
     typer.Option("--in-order", help="Rows are in the order in which each user voted."),
+]
+Since = Annotated[
+    str | None,
+    typer.Option(
+        metavar="TIME",
+        help="Use only votes from this time on: a date such as 2024-01-31, or a number where the "
+        "times are numbers.",
+    ),
+]
+Until = Annotated[
+    str | None,
+    typer.Option(
+        metavar="TIME",
+        help="Use only votes up to this time, which is included; a date is the whole day.",
+    ),
 ]
 FeatureNames = Annotated[
     list[str] | None,
@@ -155,7 +170,7 @@ Rule = Annotated[
 class VotesToRead(NamedTuple):
     """Where votes are, and how to read them."""
 
-    place: str
+    places: list[str]
     options: dict[str, Any]
     without: list[str]  # users and items, and files of them
 
@@ -164,7 +179,7 @@ class VotesToRead(NamedTuple):
         from isplitlbi.data.leaving import leave_out
         from isplitlbi.data.readers import read_votes
 
-        reading = read_votes(self.place, **self.options)
+        reading = read_votes(self.places, **self.options)
         if self.without:
             reading = leave_out(reading, self.without)
         if not quiet:
@@ -175,21 +190,23 @@ class VotesToRead(NamedTuple):
         """Return the file, where it is read as it comes: no folder, and nobody is left out."""
         if self.without:
             raise InvalidSetting("--without does not go with a file that is read as it comes.")
-        if Path(self.place).is_dir():
-            raise InvalidSetting(f"{self.place} is a folder; name one file.")
-        return self.place
+        if len(self.places) > 1:
+            raise InvalidSetting("name one file: it is read as it comes.")
+        if Path(self.places[0]).is_dir():
+            raise InvalidSetting(f"{self.places[0]} is a folder; name one file.")
+        return self.places[0]
 
     def parts(self) -> Parts | None:
-        """Return the parts of a folder, for workers to read; nothing of a single file.
+        """Return the parts of a folder, for workers to read; nothing of files.
 
         Where something is left out, nobody knows all ids before all parts are read: they are then
         read here, too.
         """
         from isplitlbi.data.readers import Parts
 
-        if self.without or not Path(self.place).is_dir():
+        if self.without or len(self.places) > 1 or not Path(self.places[0]).is_dir():
             return None
-        return Parts.of(self.place, **self.options)
+        return Parts.of(self.places[0], **self.options)
 
 
 def gathers(name: str, gather: Callable[..., Any]) -> Callable[..., Callable[..., None]]:
@@ -231,20 +248,22 @@ def _votes_to_read(
     time_column: TimeColumn = None,
     duration_column: DurationColumn = None,
     in_order: InOrder = False,
+    since: Since = None,
+    until: Until = None,
     feature: FeatureNames = None,
     label: Labels = None,
     both_bad: BothBadVotes = BothBad.tie,
     drop_invalid: DropInvalid = False,
     without: Without = None,
 ) -> VotesToRead:
-    if not votes:
+    if not all(votes):
         raise InvalidSetting("the name of the file of votes is empty.")
     options = {
         "format": input_format, "preset": preset, "user": user, "left": left, "right": right,
         "winner": winner, "weight": weight, "count": count, "group": group,
         "labels": _labels(label or []), "both_bad": both_bad.value, "drop_invalid": drop_invalid,
         "features": feature or None, "time": time_column, "duration": duration_column,
-        "in_order": in_order,
+        "in_order": in_order, "since": since, "until": until,
     }  # fmt: skip
     return VotesToRead(votes, options, without or [])
 

@@ -22,18 +22,22 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from isplitlbi.data.counts import counts_of
-from isplitlbi.data.features import (
-    LEFT_AND_RIGHT,
-    FeatureColumns,
-    Features,
-    feature_names,
-    weights_of,
+from isplitlbi.data.columns import (
+    Columns,
+    check_lengths,
+    check_shape,
+    freeze,
+    in_use,
+    missing,
 )
+from isplitlbi.data.counts import counts_of
+from isplitlbi.data.features import FeatureColumns, Features, weights_of
 from isplitlbi.data.frames import DEFAULT_KIND
-from isplitlbi.data.loading import Options, load, load_frame
+from isplitlbi.data.loading import load_frame
 from isplitlbi.data.notes import log_changes
+from isplitlbi.data.options import Options
 from isplitlbi.data.outcomes import WINNERS, outcomes_of_column
+from isplitlbi.data.several import load_any, name_of_all
 from isplitlbi.data.times import durations_of, times_of
 from isplitlbi.data.vocabulary import Vocabulary, as_series, first_of, main_figures, show
 from isplitlbi.errors import InvalidRows, InvalidSetting, InvalidVotes
@@ -128,23 +132,11 @@ class Comparisons:
         source
             What to call these votes in an error.
         """
-        columns = {"user": user, "left": left, "right": right, "winner": outcome}
-        optional = {
-            "weight": weight, "count": count, "group": group, "time": time, "duration": duration,
+        given = {
+            "user": user, "left": left, "right": right, "winner": outcome, "weight": weight,
+            "count": count, "group": group, "time": time, "duration": duration,
         }  # fmt: skip
-        columns |= {role: values for role, values in optional.items() if values is not None}
-        if not isinstance(features, Mapping | None):
-            raise InvalidSetting("give features as a mapping from their names to their numbers.")
-        names = {name: name for name in columns}
-        found = []
-        for name in feature_names(features):
-            given = (features or {})[name]
-            both = isinstance(given, tuple) and len(given) == 2 and np.ndim(given[0]) > 0
-            sides = tuple(f"{name}_{side}" for side in LEFT_AND_RIGHT) if both else (name,)
-            found.append(FeatureColumns(name, sides))
-            names |= found[-1].roles
-            columns |= zip(found[-1].roles, given if both else (given,), strict=True)
-        series = {role: as_series(values, names[role], source) for role, values in columns.items()}
+        series, names, found = Columns.of(given, features, source)
         return cls.from_series(series, names, labels, source, features=found)
 
     @classmethod
@@ -166,20 +158,21 @@ class Comparisons:
         return votes
 
     @classmethod
-    def read(cls, path: str | Path, **options: Any) -> Self:
+    def read(cls, path: str | Path | Sequence[str | Path], **options: Any) -> Self:
         """Read votes from a file: CSV, TSV, Parquet or JSON lines, in one of many layouts.
 
-        Ids are read as text, so that ``007`` stays ``007``. The options are those of
+        Or from several files, each in a layout of its own: give a list of paths. Ids are read as
+        text, so that ``007`` stays ``007``. The options are those of
         `isplitlbi.data.readers.read_votes`, which also tells what it understood. Here, what was
         dropped or read otherwise than it stands is only logged.
         """
-        votes, _, notes = load(cls, path, Options(**options))
-        log_changes(notes, str(path))
+        votes, _, notes = load_any(cls, path, Options(**options))
+        log_changes(notes, str(path) if isinstance(path, str | Path) else "votes")
         return votes.read_from(path)
 
-    def read_from(self, path: str | Path) -> Self:
-        """Return the same votes with the name of their file; standard input has none."""
-        return replace(self, file=None if str(path) == "-" else Path(path).resolve().name)
+    def read_from(self, path: str | Path | Sequence[str | Path]) -> Self:
+        """Return the same votes with the name of their files; standard input has none."""
+        return replace(self, file=name_of_all(path))
 
     @classmethod
     def from_series(
@@ -199,7 +192,7 @@ class Comparisons:
         """
         if "count" in series:
             return cls._from_counts(series, names, labels, source, features, is_part)
-        _check_shape(series, names, source)
+        check_shape(series, names, source)
         with ThreadPoolExecutor(1) as beside:  # the users take about as long as the items
             of_users = beside.submit(
                 Vocabulary.indexed, series["user"], what=names["user"], source=source
@@ -213,7 +206,7 @@ class Comparisons:
             ("user", users, user), ("left", items, left), ("right", items, right),
         ):  # fmt: skip
             if vocabulary.labels[0] == "" and (codes == 0).any():  # the first in order, if any
-                raise _missing(source, codes == 0, names[role])
+                raise missing(source, codes == 0, names[role])
         same = left == right
         if row := first_of(same):
             raise InvalidRows.of(
@@ -237,7 +230,7 @@ class Comparisons:
             read(series[role], names[role], source) if role in series else None
             for role, read in (("time", times_of), ("duration", durations_of))
         )
-        _freeze(user, left, right, outcome, weight, group, time, duration)
+        freeze(user, left, right, outcome, weight, group, time, duration)
         return cls(
             users.labels, items.labels, user, left, right, outcome, weight, group,
             groups=groups, features=numbers, time=time, duration=duration,
@@ -254,7 +247,7 @@ class Comparisons:
         is_part: bool,
     ) -> Self:
         """Check rows that stand for some number of votes, and make these votes of them."""
-        _check_lengths(series, names, source)
+        check_lengths(series, names, source)
         times = counts_of(series["count"], names["count"], source)
         there = np.flatnonzero(times)
         rows = {role: column.gather(there) for role, column in series.items() if role != "count"}
@@ -265,7 +258,7 @@ class Comparisons:
             bad[there[error.rows]] = True
             raise InvalidRows.of(error.source, bad, error.problem, *error.remedy) from None
         again = np.repeat(np.arange(len(votes)), times[there])
-        return votes._alone(again, source, is_part=is_part)
+        return votes.alone(again, source, is_part=is_part)
 
     @classmethod
     def joined(cls, *parts: Comparisons) -> Self:
@@ -302,7 +295,7 @@ class Comparisons:
             else np.concatenate([getattr(part, name) for part in known])
             for name in _PER_VOTE
         }
-        _freeze(*columns.values())
+        freeze(*columns.values())
         numbers = None
         if of_parts := [part.features for part in parts if part.features is not None]:
             numbers = Features.joined(of_parts)
@@ -327,6 +320,10 @@ class Comparisons:
             self, items=vocabulary.labels, left=place[self.left], right=place[self.right],
             whole=None,
         )  # fmt: skip
+
+    def changed(self, **columns: Any) -> Self:
+        """Return the same votes with other columns, such as weights."""
+        return replace(self, **columns, whole=None)
 
     def renumbered(
         self, users: Vocabulary, items: Vocabulary, groups: Vocabulary | None = None
@@ -443,7 +440,7 @@ class Comparisons:
             values = getattr(self, name)
             if values is not None:
                 parts[name] = values[chosen]
-        _freeze(*parts.values())
+        freeze(*parts.values())
         if self.features is not None:
             parts["features"] = self.features.subset(chosen)
         return replace(self, **parts, whole=self if self.whole is None else self.whole)
@@ -482,68 +479,24 @@ class Comparisons:
             raise InvalidVotes("no votes are left without these users and items. Leave out fewer.")
         return self.alone(kept)
 
-    def alone(self, kept: Mask) -> Self:
-        """Return some of the votes as if there were no others: what a file of them would give."""
-        return self._alone(np.flatnonzero(kept))
-
-    def _alone(self, rows: Places, source: str = "votes", *, is_part: bool = False) -> Self:
+    def alone(self, rows: Places | Mask, source: str = "votes", *, is_part: bool = False) -> Self:
         """Return some of the votes with vocabularies, and units of features, of their own.
 
-        A vote may be among them several times.
+        They are told by mask or index. A vote may be among them several times.
         """
         parts: dict[str, Any] = {"whole": None}
         for name in _PER_VOTE:
             values = getattr(self, name)
             parts[name] = None if values is None else values[rows]
-        parts["users"], (parts["user"],) = _in_use(self.users, parts["user"])
+        parts["users"], (parts["user"],) = in_use(self.users, parts["user"])
         sides = parts["left"], parts["right"]
-        parts["items"], (parts["left"], parts["right"]) = _in_use(self.items, *sides)
+        parts["items"], (parts["left"], parts["right"]) = in_use(self.items, *sides)
         if self.groups is not None and parts["group"] is not None:
-            parts["groups"], (parts["group"],) = _in_use(self.groups, parts["group"])
-        _freeze(*(parts[name] for name in (*_PER_VOTE, "users", "items")))
+            parts["groups"], (parts["group"],) = in_use(self.groups, parts["group"])
+        freeze(*(parts[name] for name in (*_PER_VOTE, "users", "items")))
         if self.features is not None:
             differences = self.features.differences[rows]
             parts["features"] = Features.of(
                 self.features.names, differences, parts["weight"], source, is_part=is_part
             )
         return replace(self, **parts)
-
-
-def _in_use(labels: Labels, *columns: Integers) -> tuple[Labels, list[Integers]]:
-    """Return the labels that columns of indices use, and the columns as indices into these."""
-    used = np.zeros(len(labels), dtype=np.bool_)
-    for column in columns:
-        used[column] = True
-    place = (np.cumsum(used) - 1).astype(np.int32)
-    return labels[used], [place[column] for column in columns]
-
-
-def _check_lengths(series: Mapping[str, pl.Series], names: Mapping[str, str], source: str) -> None:
-    """Refuse columns of unequal length."""
-    n_votes = len(series["user"])
-    for role, column in series.items():
-        if len(column) != n_votes:
-            raise InvalidVotes(
-                f"{source}: {names[role]!r} has {len(column)} rows, "
-                f"{names['user']!r} has {n_votes}. Give columns of equal length."
-            )
-
-
-def _check_shape(series: Mapping[str, pl.Series], names: Mapping[str, str], source: str) -> None:
-    """Refuse columns of unequal length, without rows, or with missing values."""
-    _check_lengths(series, names, source)
-    if len(series["user"]) == 0:
-        raise InvalidVotes(f"{source}: there are no votes in it. Give at least one row.")
-    for role, column in series.items():
-        if column.null_count():
-            raise _missing(source, column.is_null(), names[role])
-
-
-def _freeze(*arrays: NDArray[Any] | None) -> None:
-    for array in arrays:
-        if array is not None:
-            array.setflags(write=False)
-
-
-def _missing(source: str, rows: pl.Series | Mask, name: str) -> InvalidRows:
-    return InvalidRows.of(source, rows, f"{name} is missing", "Fill it in or remove the row")

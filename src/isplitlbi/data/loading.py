@@ -9,9 +9,11 @@ here, where that is asked for.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, NamedTuple, Protocol, Self, TypeVar
+
+import numpy as np
 
 from isplitlbi.data.counts import is_zero
 from isplitlbi.data.features import FEATURE, FeatureColumns, Features, feature_names
@@ -24,12 +26,14 @@ from isplitlbi.data.notes import (
     FeatureTaken,
     Note,
     NothingThere,
+    OutsideSpan,
     RowsInOrder,
     TimeTaken,
     added_up,
     gathered,
     with_units,
 )
+from isplitlbi.data.options import Options
 from isplitlbi.data.outcomes import (
     Wording,
     outcomes_of_labels,
@@ -37,24 +41,25 @@ from isplitlbi.data.outcomes import (
     respelled,
     settle_both_bad,
 )
-from isplitlbi.data.presets import PRESETS, ROLES, Preset, lay_out, numbered
-from isplitlbi.data.times import TIMES, are_dates, refuse_two_orders, row_numbers
+from isplitlbi.data.presets import ROLES, Preset, lay_out, numbered
+from isplitlbi.data.times import TIMES, Span, are_dates, row_numbers
 from isplitlbi.data.vocabulary import as_series, show
 from isplitlbi.errors import InvalidRows, InvalidSetting, InvalidVotes, Setting
 from isplitlbi.lazy import nw, pl
-from isplitlbi.typing import Floats, Integers
+from isplitlbi.typing import Floats, Integers, Places
 
 __all__ = [
-    "OPTIONS",
     "Described",
     "Folder",
+    "Loaded",
     "NoVotes",
-    "Options",
+    "Votes",
     "as_text",
     "frame_of",
     "load",
     "load_frame",
     "load_table",
+    "with_units_of",
 ]
 
 COUNTS = ("count", "left_wins", "right_wins", "ties")  # roles of columns that count votes
@@ -75,6 +80,14 @@ class Votes(Protocol):
     @property
     def features(self) -> Features | None:
         """Features of the votes, or none."""
+
+    @property
+    def time(self) -> Floats | None:
+        """A time per vote, or none."""
+
+    @property
+    def duration(self) -> Floats | None:
+        """A duration per vote, or none."""
 
     def __len__(self) -> int:
         """Return the number of votes."""
@@ -99,52 +112,11 @@ class Votes(Protocol):
     def framed_as(self, kind: str) -> Self:
         """Return the same votes, whose results are frames of that kind."""
 
+    def alone(self, rows: Places, source: str = "votes", *, is_part: bool = False) -> Self:
+        """Return some of the votes, as if there were no others."""
+
 
 V = TypeVar("V", bound=Votes)
-
-
-@dataclass(frozen=True)
-class Options:
-    """How to read votes; see `isplitlbi.data.readers.read_votes`."""
-
-    format: str | None = None
-    preset: str | None = None
-    user: str | None = None
-    left: str | None = None
-    right: str | None = None
-    winner: str | None = None
-    weight: str | None = None
-    count: str | None = None
-    group: str | None = None
-    labels: Mapping[str, str] | None = None
-    both_bad: str = "tie"
-    drop_invalid: bool = False
-    features: Sequence[str] | None = None
-    time: str | None = None
-    duration: str | None = None
-    in_order: bool = False
-
-    def __post_init__(self) -> None:
-        """Refuse what no file can be read with."""
-        feature_names(self.features)
-        refuse_two_orders(self.time, self.in_order)
-        if self.both_bad not in ("tie", "drop"):
-            raise InvalidSetting(f"both_bad is {self.both_bad!r}; it must be tie or drop.")
-
-    @property
-    def columns(self) -> dict[str, str]:
-        """The columns that are named, by role."""
-        named = {role: getattr(self, role) for role in ROLES}
-        return {role: name for role, name in named.items() if name is not None}
-
-    @property
-    def known(self) -> frozenset[str]:
-        """Every column that may be of use."""
-        ends = {side for each in PRESETS.values() for pair in each.sides for side in pair}
-        names = feature_names(self.features)
-        of_features = {f"{name}_{side}" for name in names for side in ends} | {*names}
-        of_layouts = (each.known for each in PRESETS.values())
-        return frozenset().union(*of_layouts, self.columns.values(), of_features)
 
 
 class Loaded(NamedTuple, Generic[V]):
@@ -172,18 +144,40 @@ class NoVotes(InvalidVotes):
 
 
 def load(
-    kind: type[V], source: str | Path, options: Options, *, is_part: bool = False
+    kind: type[V],
+    source: str | Path,
+    options: Options,
+    *,
+    is_part: bool = False,
+    lenient: bool = False,
+    name: str | None = None,
 ) -> Loaded[V]:
     """Load votes from a file, from all files of a folder, or from standard input.
 
-    A file may be a part of votes, of which more is to come.
+    A file may be a part of votes, of which more is to come. One that is ``lenient`` need not have
+    the columns that options name: notes then tell which it has not. Errors call it by its ``name``.
     """
     if Path(source).is_dir():
-        return Folder.of(source, **vars(options)).load(kind)
+        return Folder.of(source, **vars(options)).load(kind, lenient=lenient)
     file = RawFile.of(source)
+    name = name or file.name
     dropping = Dropping(options.drop_invalid, [], "row")
     table = read_table(file, options.format, options.known, dropping)
-    return load_table(kind, table, file.name, options, dropping, is_part=is_part)
+    if lenient:
+        options = _fitting(table.columns, options, name, dropping.notes)
+    return load_table(kind, table, name, options, dropping, is_part=is_part)
+
+
+def _fitting(columns: list[str], options: Options, name: str, notes: list[Note]) -> Options:
+    """Return options without the columns that a file has not, where it has a layout without."""
+    fitting, absent = options.fitting(columns)
+    notes.extend(absent)
+    try:
+        lay_out(columns, fitting.columns, fitting.preset, name, [])
+    except InvalidVotes:
+        lay_out(columns, options.columns, options.preset, name, [])  # it tells what was named
+        raise
+    return fitting
 
 
 def frame_of(thing: Any, source: str) -> Any | None:
@@ -248,8 +242,10 @@ def load_table(
     votes = rows.usable(kind, declared, dropping._replace(unit=layout.unit))
     if counted_by:
         notes.append(CountTaken(counted_by, count=len(votes)))
-    notes += [*about_times, *(FeatureTaken(*feature) for feature in features)]
-    return Loaded(votes, layout.name, added_up(notes if is_part else _complete(notes, votes)))
+    notes += about_times
+    votes = _in_span(votes, options, notes, source, is_part)
+    notes += [FeatureTaken(*feature) for feature in features]
+    return Loaded(votes, layout.name, added_up(notes if is_part else with_units_of(votes, notes)))
 
 
 def _without_zeros(frame: pl.DataFrame, why: str, notes: list[Note]) -> pl.DataFrame:
@@ -284,6 +280,19 @@ def _notes_on_times(text: pl.DataFrame, options: Options) -> list[Note]:
     return notes
 
 
+def _in_span(votes: V, options: Options, notes: list[Note], source: str, is_part: bool) -> V:
+    """Leave out votes that are not from the time that was asked for; tell how many."""
+    if not options.span or options.time is None or votes.time is None:
+        return votes
+    dates = any(isinstance(note, TimeTaken) and note.values == "dates" for note in notes)
+    first, last = options.span.bounds(options.time, dates=dates)
+    inside = np.flatnonzero((first <= votes.time) & (votes.time <= last))
+    notes.append(OutsideSpan(*options.span, count=len(votes) - len(inside)))
+    if not len(inside):
+        raise NoVotes.of(source, added_up(notes))
+    return votes.alone(inside, source, is_part=is_part)
+
+
 class _Rows(NamedTuple):
     """Rows of a file that are to be votes."""
 
@@ -314,7 +323,7 @@ class _Rows(NamedTuple):
         raise NoVotes.of(source, added_up(dropping.notes))
 
 
-def _complete(notes: Iterable[Note], votes: Votes) -> tuple[Note, ...]:
+def with_units_of(votes: Votes, notes: Iterable[Note]) -> tuple[Note, ...]:
     """Return notes with what is known of all votes only: the units of their features."""
     if votes.features is None:
         return tuple(notes)
@@ -395,21 +404,24 @@ class Folder:
                 Setting("in_order", True), ", and name a column of times with ",
                 Setting("time", of="column"), ".",
             )  # fmt: skip
+        # As texts, which a model keeps.
+        ends = Span.of(options.get("since"), options.get("until"))._asdict()
+        options |= {name: end for name, end in ends.items() if name in options}
         return cls(place, tuple(found), options)
 
-    def load(self, kind: type[V]) -> Loaded[V]:
+    def load(self, kind: type[V], *, lenient: bool = False) -> Loaded[V]:
         """Load all parts, one after another, into one set of votes."""
         options, found = Options(**self.options), []
         descriptions = []
         for file in self.files:
             try:
-                found.append(load(kind, file, options, is_part=True))
+                found.append(load(kind, file, options, is_part=True, lenient=lenient))
                 descriptions.append(Described.of(*found[-1]))
             except NoVotes as nothing:
                 descriptions.append(Described("", nothing.notes))
         notes = self.agree(descriptions)
         votes = kind.joined(*(part.votes for part in found))
-        return Loaded(votes, found[0].preset, _complete(notes, votes))
+        return Loaded(votes, found[0].preset, with_units_of(votes, notes))
 
     def agree(self, descriptions: Sequence[Described]) -> tuple[Note, ...]:
         """Refuse parts that do not go together; return the notes on all of them.
@@ -419,7 +431,11 @@ class Folder:
         names = [file.name for file in self.files]
         kinds = {n: each.kind for n, each in zip(names, descriptions, strict=True) if each.kind}
         if not kinds:
-            raise InvalidVotes(f"{self.folder}: there are no votes in any of its files.")
+            told = gathered(names, [each.notes for each in descriptions])
+            why = " ".join(str(note) for note in told if not isinstance(note, NothingThere))
+            raise InvalidVotes(
+                f"{self.folder}: there are no votes in any of its files.", f" {why}" if why else ""
+            )
         first = next(iter(kinds))
         for name, kind in kinds.items():
             if kind != kinds[first]:
@@ -428,7 +444,3 @@ class Folder:
                     "same columns."
                 )
         return gathered(names, [each.notes for each in descriptions])
-
-
-# What votes may be read with.
-OPTIONS = tuple(option.name for option in fields(Options))

@@ -11,18 +11,23 @@ from isplitlbi.data.features import Units
 from isplitlbi.data.vocabulary import counted, show, together
 
 __all__ = [
+    "ColumnAbsent",
     "ColumnTaken",
     "CountTaken",
     "CountedAsTies",
     "Dropped",
     "DurationTaken",
     "FeatureTaken",
+    "FileRead",
+    "GroupsApart",
     "LeftOut",
     "Note",
     "NothingThere",
+    "OutsideSpan",
     "ReadAs",
     "RowsInOrder",
     "SeparatorTaken",
+    "Supplied",
     "TimeTaken",
     "added_up",
     "gathered",
@@ -233,6 +238,73 @@ class FeatureTaken(Note):
 
 
 UNITS_IN_FULL = 1e4  # from here on, without decimals
+
+
+@dataclass(frozen=True)
+class OutsideSpan(Note):
+    """Votes from before or after some span of time were left out, as was asked for."""
+
+    changes_votes = True
+
+    since: str | None
+    until: str | None
+
+    def sentence(self) -> str:
+        """Say how many."""
+        ends = (("before", self.since), ("after", self.until))
+        beyond = " or ".join(f"{side} {end}" for side, end in ends if end is not None)
+        return f"Left out: {counted(self.count, 'vote')} from {beyond}."
+
+
+@dataclass(frozen=True)
+class FileRead(Note):
+    """One of several files was read."""
+
+    preset: str
+
+    def sentence(self) -> str:
+        """Say how it was understood, and how many votes are in it."""
+        return f"{counted(self.count, 'vote')}; the layout is {self.preset}."
+
+
+@dataclass(frozen=True)
+class ColumnAbsent(Note):
+    """A column that was named is not in one of several files."""
+
+    changes_votes = True
+
+    role: str
+    column: str
+
+    def sentence(self) -> str:
+        """Say which, and what is used instead."""
+        return (
+            f"There is no column {show(self.column)} for the {self.role} in it, so that this file "
+            "is read as its layout says."
+        )
+
+
+@dataclass(frozen=True)
+class Supplied(Note):
+    """Other files have weights, or groups, and this one has none."""
+
+    changes_votes = True
+
+    what: str
+
+    def sentence(self) -> str:
+        """Say what every vote of it has instead."""
+        instead = {"weights": "has the weight 1", "groups": "is a group of its own"}[self.what]
+        return f"There are no {self.what} in it, so that every vote of it {instead}."
+
+
+@dataclass(frozen=True)
+class GroupsApart(Note):
+    """Several files have groups."""
+
+    def sentence(self) -> str:
+        """Say that the same id is not the same group."""
+        return "Groups of different files are different groups, also where their ids are the same."
 
 
 @dataclass(frozen=True)

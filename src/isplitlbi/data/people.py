@@ -14,8 +14,9 @@ import numpy as np
 
 from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.data.formats import Dropping
-from isplitlbi.data.loading import NoVotes, Options, load_table
+from isplitlbi.data.loading import NoVotes, load_table
 from isplitlbi.data.notes import Note, added_up
+from isplitlbi.data.options import Options
 from isplitlbi.data.streams import BLOCK, Batch, stream_tables
 from isplitlbi.data.vocabulary import show
 from isplitlbi.errors import InvalidVotes

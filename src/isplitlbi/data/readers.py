@@ -7,17 +7,11 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from isplitlbi.data.comparisons import Comparisons
-from isplitlbi.data.loading import (
-    OPTIONS,
-    Described,
-    Folder,
-    NoVotes,
-    Options,
-    load,
-    load_frame,
-)
+from isplitlbi.data.loading import Described, Folder, NoVotes, load, load_frame
 from isplitlbi.data.notes import Note
+from isplitlbi.data.options import OPTIONS, Options
 from isplitlbi.data.pairs import read_pairs
+from isplitlbi.data.several import load_any
 
 __all__ = [
     "OPTIONS",
@@ -32,10 +26,10 @@ __all__ = [
 
 
 class Reading(NamedTuple):
-    """Votes from a file, and what was understood of it."""
+    """Votes from a file or from several, and what was understood of it."""
 
     votes: Comparisons
-    preset: str  # the layout that was recognised or asked for
+    preset: str  # the layout that was recognised or asked for; of several files, all of them
     notes: tuple[Note, ...]  # what was dropped or merged, how often and why; say it with `str`
 
 
@@ -58,18 +52,19 @@ def read_votes(
     time: str | None = None,
     duration: str | None = None,
     in_order: bool = False,
+    since: Any = None,
+    until: Any = None,
 ) -> Reading:
-    """Read votes from a file, from all files of a folder, from standard input or a data frame.
+    """Read votes from files, from all files of a folder, from standard input or a data frame.
 
     Parameters
     ----------
     source
         A path, or ``-`` for standard input; compressed with gzip or not. Of a folder see `Parts`.
-        Or a data frame, of which ids stay what they are.
-    format
-        One of `FORMATS`; recognised from the first bytes by default.
-    preset
-        One of `PRESETS`; recognised from the names of the columns by default.
+        Or a list of paths, each in a layout of its own. Or a data frame: ids stay as they are.
+    format, preset
+        One of `FORMATS` and one of `PRESETS`; by default recognised from the first bytes and from
+        the names of the columns.
     user, left, right, winner, weight, count, group
         Names of columns, where they are not those of the preset. A row of count 3 is three votes; a
         vote of weight 3 is one vote that matters three times as much.
@@ -78,29 +73,30 @@ def read_votes(
     both_bad
         Whether votes that neither item is good count as ties or are dropped.
     drop_invalid
-        Whether rows that cannot be used are dropped (the notes say how many and why); by default
-        they are an error.
+        Whether rows that cannot be used are dropped, with a note; by default they are an error.
     features
         Names of features of the votes: ``length`` has the columns ``length_left`` and
         ``length_right``, or one column ``length`` of differences, left minus right.
-    time
-        Name of a column that says when votes were given: dates, or numbers that increase with time.
-    duration
-        Name of a column of how many seconds the answers took.
+    time, duration
+        Names of columns: when votes were given, as dates or as numbers that increase with time, and
+        how many seconds the answers took.
     in_order
         Whether the rows of a file are in the order in which every user voted; their numbers are
         then the times. By default, the order of the rows means nothing.
+    since, until
+        Use only votes from this time on, and up to this time, both included: dates where the times
+        are dates (a day without a clock is the whole day), numbers where they are numbers.
     """
     options = Options(
         format, preset, user, left, right, winner, weight, count, group, labels, both_bad,
-        drop_invalid, features, time, duration, in_order,
+        drop_invalid, features, time, duration, in_order, since, until,
     )  # fmt: skip
-    if not isinstance(source, str | Path):
+    if not isinstance(source, str | Path | list | tuple):
         return Reading(*load_frame(Comparisons, source, "votes", options))
-    return _of_file(Reading(*load(Comparisons, source, options)), source)
+    return _of_file(Reading(*load_any(Comparisons, source, options)), source)
 
 
-def _of_file(reading: Reading, source: str | Path) -> Reading:
+def _of_file(reading: Reading, source: str | Path | Sequence[str | Path]) -> Reading:
     return reading._replace(votes=reading.votes.read_from(source))
 
 

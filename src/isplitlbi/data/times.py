@@ -5,9 +5,16 @@ Conventions
 time       numbers that increase with time; dates become seconds since 1970. Dates without a time
            zone are read as UTC, which keeps their order.
 duration   seconds, 0 or more
+span       from a first to a last time, both included; a day is meant from its first to its last
+           moment. Where times are dates, its ends are, and so with numbers.
 """
 
 from __future__ import annotations
+
+import datetime as dt
+import math
+import re
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,7 +23,15 @@ from isplitlbi.errors import InvalidRows, InvalidSetting, InvalidVotes, Setting
 from isplitlbi.lazy import pl
 from isplitlbi.typing import Floats
 
-__all__ = ["TIMES", "are_dates", "durations_of", "refuse_two_orders", "row_numbers", "times_of"]
+__all__ = [
+    "TIMES",
+    "Span",
+    "are_dates",
+    "durations_of",
+    "refuse_two_orders",
+    "row_numbers",
+    "times_of",
+]
 
 TIMES = ("time", "duration")  # the roles of these columns
 
@@ -29,6 +44,7 @@ _DATE = (
 _SUCH_AS = "a date such as 2024-01-31 or 2024-01-31T12:30:00"
 _REMEDY = "Correct it or remove the row"
 MICROSECONDS = 1_000_000  # a second has so many; numbers of today's seconds keep no finer parts
+DAY = 86_400  # seconds
 DIGITS = 6  # of a second, for microseconds
 
 
@@ -39,6 +55,78 @@ def refuse_two_orders(time: str | None, in_order: bool) -> None:
             "the order of the votes is given twice. Use either ",
             Setting("time", time, of="column"), " or ", Setting("in_order", True), ".",
         )  # fmt: skip
+
+
+class Span(NamedTuple):
+    """A span of time as a person gives it, each end as text; None where it has no end."""
+
+    since: str | None
+    until: str | None
+
+    @classmethod
+    def of(cls, since: Any, until: Any) -> Span:
+        """Take dates, numbers or texts."""
+        return cls(_as_text(since, "since"), _as_text(until, "until"))
+
+    def __bool__(self) -> bool:
+        """Tell whether it has an end at all."""
+        return self.since is not None or self.until is not None
+
+    def refuse_without_times(self, time: str | None) -> None:
+        """Refuse it where votes have no times that were read from a column."""
+        if self and time is None:
+            end = "until" if self.since is None else "since"
+            raise InvalidSetting(
+                Setting(end, getattr(self, end)), " needs the times of the votes. Name their "
+                "column with ", Setting("time", of="column"), ".",
+            )  # fmt: skip
+
+    def bounds(self, column: str, *, dates: bool) -> tuple[float, float]:
+        """Return the first and the last time in it, as numbers like those of a column."""
+        read = _end_of_dates if dates else _end_of_numbers
+        first = -math.inf if self.since is None else read(self.since, "since", column)
+        last = math.inf if self.until is None else read(self.until, "until", column)
+        if first > last:
+            raise InvalidSetting(
+                Setting("since", self.since), " is later than ", Setting("until", self.until),
+                ". Exchange the two.",
+            )  # fmt: skip
+        return first, last
+
+
+def _as_text(end: Any, name: str) -> str | None:
+    if end is None or isinstance(end, str):
+        return end
+    if isinstance(end, dt.date):  # and what has a clock, too
+        return end.isoformat()
+    if isinstance(end, np.datetime64):
+        return str(end)
+    if isinstance(end, int | float | np.number) and not isinstance(end, bool):
+        return repr(float(end))
+    raise InvalidSetting(f"{name} is {end!r}; give a date, a number, or a text of one.")
+
+
+def _end_of_dates(end: str, name: str, column: str) -> float:
+    found, _ = _microseconds(pl.Series([end.strip()]))
+    if found[0] is None:
+        raise InvalidSetting(
+            Setting(name, end), f": the times in {show(column)} are dates; give {_SUCH_AS}."
+        )
+    is_day = re.fullmatch(r"[\d-]+", end.strip()) is not None
+    whole = DAY * MICROSECONDS - 1 if is_day and name == "until" else 0
+    return float((found[0] + whole) / MICROSECONDS)
+
+
+def _end_of_numbers(end: str, name: str, column: str) -> float:
+    try:
+        number = float(end)
+    except ValueError:
+        number = math.nan
+    if not math.isfinite(number):
+        raise InvalidSetting(
+            Setting(name, end), f": the times in {show(column)} are numbers; give a number."
+        )
+    return number
 
 
 def row_numbers(n_rows: int) -> pl.Series:
@@ -132,7 +220,7 @@ def _microseconds(column: pl.Series) -> tuple[pl.Series, pl.Series]:
     ahead = (number["ahead"] * 60 + number["more"]) * 60
     clock = (number["hour"] * 60 + number["minute"]) * 60 + number["second"]
     east = pl.Series(np.where((parts["sign"] == "-").fill_null(False), -1, 1))
-    seconds = days * 86_400 + clock - ahead * east
+    seconds = days * DAY + clock - ahead * east
     return seconds * MICROSECONDS + fraction.cast(pl.Int64), parts["zone"].is_not_null()
 
 

@@ -16,6 +16,7 @@ from isplitlbi.data.loading import frame_of
 from isplitlbi.data.notes import log_changes
 from isplitlbi.data.presets import Preset, find_pairs, respelled_columns
 from isplitlbi.data.readers import Parts
+from isplitlbi.data.several import are_paths
 from isplitlbi.data.vocabulary import as_series
 from isplitlbi.errors import InvalidSetting, InvalidVotes, Setting
 from isplitlbi.runtime.local import available_threads
@@ -73,7 +74,8 @@ def threads_of(n_jobs: int | None) -> int:
 
 def as_votes(X: Any, y: Any, sample_weight: ArrayLike | None) -> Comparisons:
     """Take votes as they are, read files and frames, or index pairs together with outcomes."""
-    if isinstance(X, Comparisons | Parts | str | Path):
+    is_files = isinstance(X, Parts | str | Path) or (y is None and are_paths(X))
+    if is_files or isinstance(X, Comparisons):
         if y is not None or sample_weight is not None:
             raise InvalidVotes("votes already have outcomes and weights: give no y.")
         if isinstance(X, Comparisons):

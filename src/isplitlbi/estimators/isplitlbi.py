@@ -333,8 +333,8 @@ class ISplitLBI(ScoreEstimator):
         ----------
         X
             `Comparisons`; a data frame with outcomes in any layout that files may have; the path of
-            a file of votes or of a folder of them, or `Parts` of such a folder; or a frame with
-            the columns user, left, right (or three columns in that order) together with y.
+            a file of votes or of a folder of them, a list of such paths, or `Parts` of a folder; or
+            a frame with the columns user, left, right (or three columns in that order) and y.
         y
             Outcomes: 1 left wins, 0 tie, -1 right wins. Or words, such as left, tie and right,
             which are then what is predicted.

@@ -117,7 +117,7 @@ def tests_that_stay(model: ISplitLBI, votes: Comparisons) -> Abnormality | None:
     known = Vocabulary(model.users_, "user").encode(votes.users)
     n_tested = np.where(known >= 0, before.n_votes[known], 0)
     is_new = votes.votes_per_user > MANY_MORE * n_tested
-    kept = before.those(known[~is_new])
+    kept = before.those(known[~is_new].astype(np.int64))
     if not is_new.any():
         return kept
     theirs = beside(model, votes.alone(is_new[votes.user]))

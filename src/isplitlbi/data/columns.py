@@ -1,0 +1,84 @@
+"""Columns that are to be votes: as they are given, and what all of them must have."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isplitlbi.data.features import LEFT_AND_RIGHT, FeatureColumns, feature_names
+from isplitlbi.data.vocabulary import as_series
+from isplitlbi.errors import InvalidRows, InvalidSetting, InvalidVotes
+from isplitlbi.lazy import pl
+from isplitlbi.typing import Integers, Labels, Mask
+
+__all__ = ["Columns", "check_lengths", "check_shape", "freeze", "in_use", "missing"]
+
+
+class Columns(NamedTuple):
+    """Columns by their role, what errors call them, and which of them are features."""
+
+    series: dict[str, pl.Series]
+    names: dict[str, str]
+    features: list[FeatureColumns]
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any], features: Any, source: str) -> Columns:
+        """Take arrays by their role, those that are None aside, and features by their names."""
+        if not isinstance(features, Mapping | None):
+            raise InvalidSetting("give features as a mapping from their names to their numbers.")
+        columns = {role: values for role, values in given.items() if values is not None}
+        names, found = {name: name for name in columns}, []
+        for name in feature_names(features):
+            numbers = (features or {})[name]
+            both = isinstance(numbers, tuple) and len(numbers) == 2 and np.ndim(numbers[0]) > 0
+            sides = tuple(f"{name}_{side}" for side in LEFT_AND_RIGHT) if both else (name,)
+            found.append(FeatureColumns(name, sides))
+            names |= found[-1].roles
+            columns |= zip(found[-1].roles, numbers if both else (numbers,), strict=True)
+        series = {role: as_series(values, names[role], source) for role, values in columns.items()}
+        return cls(series, names, found)
+
+
+def check_lengths(series: Mapping[str, pl.Series], names: Mapping[str, str], source: str) -> None:
+    """Refuse columns of unequal length."""
+    n_votes = len(series["user"])
+    for role, column in series.items():
+        if len(column) != n_votes:
+            raise InvalidVotes(
+                f"{source}: {names[role]!r} has {len(column)} rows, "
+                f"{names['user']!r} has {n_votes}. Give columns of equal length."
+            )
+
+
+def check_shape(series: Mapping[str, pl.Series], names: Mapping[str, str], source: str) -> None:
+    """Refuse columns of unequal length, without rows, or with missing values."""
+    check_lengths(series, names, source)
+    if len(series["user"]) == 0:
+        raise InvalidVotes(f"{source}: there are no votes in it. Give at least one row.")
+    for role, column in series.items():
+        if column.null_count():
+            raise missing(source, column.is_null(), names[role])
+
+
+def missing(source: str, rows: pl.Series | Mask, name: str) -> InvalidRows:
+    """Return what is said of rows without a value."""
+    return InvalidRows.of(source, rows, f"{name} is missing", "Fill it in or remove the row")
+
+
+def in_use(labels: Labels, *columns: Integers) -> tuple[Labels, list[Integers]]:
+    """Return the labels that columns of indices use, and the columns as indices into these."""
+    used = np.zeros(len(labels), dtype=np.bool_)
+    for column in columns:
+        used[column] = True
+    place = (np.cumsum(used) - 1).astype(np.int32)
+    return labels[used], [place[column] for column in columns]
+
+
+def freeze(*arrays: NDArray[Any] | None) -> None:
+    """Forbid changes of arrays."""
+    for array in arrays:
+        if array is not None:
+            array.setflags(write=False)
