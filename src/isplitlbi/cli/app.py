@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 import isplitlbi
-from isplitlbi.cli import demo, models, votes
+from isplitlbi.cli import comparing, demo, models, votes
 
 __all__ = ["app"]
 
@@ -30,6 +30,7 @@ COMMANDS = (
     models.predict,
     models.recommend,
     models.report,
+    comparing.compare,
     demo.demo,
 )
 for command in COMMANDS:

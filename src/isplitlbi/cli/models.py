@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from isplitlbi.estimators.effect import Effect
     from isplitlbi.nouns import Nouns
 
-__all__ = ["save_report"]
+__all__ = ["load", "refuse_same_folder", "save_report"]
 
 
 Matrix = Annotated[
@@ -73,7 +73,7 @@ def rank(
 
     if matrix and user is not None:
         raise InvalidSetting("give --user or --matrix, not both: --matrix is for everybody.")
-    fitted = _load(model, call)
+    fitted = load(model, call)
     who = _known(fitted, "user", user)
     is_table = format is Format.table
     if matrix and is_table:
@@ -157,7 +157,7 @@ def abnormal(
 
     lists, kinds = _split(lists), _split(kinds)
     _refuse_unknown(lists, kinds)
-    fitted = _load(model, call, threads)
+    fitted = load(model, call, threads)
     found = _test_users(fitted, fdr, quiet)
     if effect:
         of_leaving_out = fitted.effect_of_leaving_out(kinds, found.fdr, lists)
@@ -252,7 +252,7 @@ def predict(
     from isplitlbi.output.tables import predictions_table
 
     listen_to_remarks(quiet)
-    fitted = _load(model, call)
+    fitted = load(model, call)
     units = fitted.fitted_.summary.units
     read = read_pairs(
         pairs, format=input_format, user=user, left=left, right=right,
@@ -302,7 +302,7 @@ def recommend(
 
     if (same_as is None) == (better_than is None):
         raise InvalidSetting("give exactly one of --same-as and --better-than.")
-    fitted = _load(model, call)
+    fitted = load(model, call)
     found = fitted.recommend(
         _known(fitted, "user", user),
         same_as=_known(fitted, "item", same_as),
@@ -320,6 +320,10 @@ def report(
     model: Model,
     output: Annotated[Path, typer.Option("--output", "-o", help="HTML file to write.")],
     title: Annotated[str | None, typer.Option(help="Heading of the report.")] = None,
+    since: Annotated[
+        Path | None,
+        typer.Option(help="An earlier model: the report also says what changed since then."),
+    ] = None,
     call: Call = None,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
     threads: Threads = None,
@@ -327,26 +331,35 @@ def report(
 ) -> None:
     """Write all results into one HTML file to open, send and present. It needs no network."""
     refuse_existing_file(output, force=force)
-    fitted = _load(model, call, threads)
+    if since is not None:
+        refuse_same_folder(since, model)
+    fitted = load(model, call, threads)
+    earlier = None if since is None else load(since, call, threads)
     _test_users(fitted, None, quiet)
-    save_report(fitted, output, title, quiet)
+    save_report(fitted, output, title, quiet, earlier)
 
 
-def save_report(model: ScoreEstimator, file: Path, title: str | None, quiet: bool) -> None:
+def save_report(
+    model: ScoreEstimator,
+    file: Path,
+    title: str | None,
+    quiet: bool,
+    since: ScoreEstimator | None = None,
+) -> None:
     """Write the report of a model and say where it is."""
     from isplitlbi.output.report import TITLE, write_report
 
     with progress_bar("Report", quiet) as progress:
-        write_report(model, file, title=TITLE if title is None else title, progress=progress)
+        write_report(
+            model, file, title=TITLE if title is None else title, since=since, progress=progress
+        )
     print(f"Report: {file} ({file.stat().st_size / 1e6:.1f} MB). Open it in a browser.")
 
 
 # --- models and their ids ------------------------------------------------------------------
 
 
-def _load(
-    folder: Path, call: list[str] | None = None, threads: int | None = None
-) -> ScoreEstimator:
+def load(folder: Path, call: list[str] | None = None, threads: int | None = None) -> ScoreEstimator:
     """Read a model; what is called otherwise now is so for this command only."""
     from isplitlbi.nouns import Nouns
     from isplitlbi.storage import load_model
@@ -359,6 +372,15 @@ def _load(
     if "n_jobs" in model.get_params():
         model.set_params(n_jobs=threads)
     return model
+
+
+def refuse_same_folder(before: Path, after: Path) -> None:
+    """Refuse to compare a model with itself."""
+    if before.resolve() == after.resolve():
+        raise InvalidSetting(
+            f"{before} and {after} are the same folder, so nothing can have changed. Give two "
+            "models."
+        )
 
 
 def _known(model: ScoreEstimator, kind: str, name: str | None) -> Any:

@@ -1,8 +1,11 @@
-"""What changed between two models of a study, and whether it is more than chance."""
+"""What changed between two models of a study, and whether it is more than chance.
+
+Sentences for people call the two models fits: in many studies, models are what is ranked.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -23,11 +26,15 @@ NAMED = 3  # items in a sentence
 BEFORE, AFTER, BOTH = "before", "after", "both"
 
 LEGEND = {
-    "moved": "places gained or lost among the {items} in both models, with a 95 % interval",
-    "change": "of the score, beside the mean of the {items} in both models",
+    "moved": "places gained or lost among the {items} in both fits, with a 95 % interval",
+    "change": "of the score, beside the mean of the {items} in both fits",
     "95 %": "interval of the change; all intervals of a table hold at once",
     "changed": "whether that interval leaves out 0",
 }
+
+
+def _printable(label: Any) -> str:
+    return printable(str(label))
 
 
 class Model(NamedTuple):
@@ -198,7 +205,7 @@ class Changes(Tabular):
     # --- as tables --------------------------------------------------------------------------
 
     def _table(self) -> pl.DataFrame:
-        """Return every item of either model; ``models`` says whether it is in both.
+        """Return every item of either model; ``found_in`` says whether it is in both.
 
         Those in both come first, then the new ones, then those that are gone. What an item lacks
         in one of the models is empty.
@@ -206,7 +213,7 @@ class Changes(Tabular):
         n_items = len(self.items)
         common: dict[str, Any] = {
             "item": self.items.tolist(),
-            "models": [BOTH] * n_items,
+            "found_in": [BOTH] * n_items,
             "rank_before": numbers_or_empty(self.rank_before),
             "rank_after": numbers_or_empty(self.rank_after),
             **{name: self._of_ranked(name) for name in ("moved", "moved_low", "moved_high")},
@@ -228,7 +235,7 @@ class Changes(Tabular):
                 apart = pl.DataFrame(
                     {
                         "item": [each.item for each in some],
-                        "models": [which] * len(some),
+                        "found_in": [which] * len(some),
                         f"rank_{which}": numbers_or_empty(each.rank for each in some),
                         f"score_{which}": [each.score for each in some],
                         f"votes_{which}": [float(each.votes) for each in some],
@@ -339,20 +346,20 @@ class Changes(Tabular):
     def _said(self) -> list[str]:
         return self.sentences()
 
-    def sentences(self) -> list[str]:
-        """Say everything, a sentence for each thing."""
-        said = [self.of_votes(), self.sentence(), self.of_pairs(), self.of_threshold()]
+    def sentences(self, named: Callable[[Any], str] = _printable) -> list[str]:
+        """Say everything, a sentence for each thing; how an id is written, a function may say."""
+        said = [self.of_votes(), self.sentence(named), self.of_pairs(), self.of_threshold()]
         said += [self.of_users(), *self.remarks]
         if self.held_out is not None:
             said += [self.held_out.sentence(), *self.held_out.remarks(self.nouns)]
         return [each for each in said if each]
 
-    def sentence(self) -> str:
+    def sentence(self, named: Callable[[Any], str] = _printable) -> str:
         """Say which items changed by more than chance, or that none did."""
         nouns, n_changed = self.nouns, int(self.changed.sum())
         n_items = nouns.n_items(len(self.items))
         if self.is_same:
-            return "Nothing changed: the votes and the scores of both models are the same."
+            return "Nothing changed: the votes and the scores of both fits are the same."
         if n_changed == 0:
             return (
                 f"Nothing changed by more than chance: the intervals of all {n_items} hold 0 "
@@ -360,7 +367,7 @@ class Changes(Tabular):
             )
         by_size = np.argsort(-np.abs(self.change), kind="stable")
         told = [
-            f"{printable(str(self.items[at]))} {'rose' if self.change[at] > 0.0 else 'fell'} by "
+            f"{named(self.items[at])} {'rose' if self.change[at] > 0.0 else 'fell'} by "
             f"{abs(self.change[at]):.2f} ({self._ends(int(at))})"
             for at in by_size
             if self.changed[at]
@@ -369,8 +376,8 @@ class Changes(Tabular):
         more = [f"{rest} more"] if rest > 0 else []
         verb = "changed" if n_changed > 1 else "has changed"
         return (
-            f"{n_changed} of {n_items} {verb} by more than chance: "
-            f"{_listed([*told[:NAMED], *more])} (95 % for all at once)."
+            f"{n_changed} of {n_items} {verb} by more than chance (95 % for all at once): "
+            f"{_listed([*told[:NAMED], *more])}."
         )
 
     def _ends(self, at: int) -> str:
@@ -385,7 +392,7 @@ class Changes(Tabular):
         found, nouns = self.added, self.nouns
         n_new, n_gone = len(self.new_items), len(self.gone_items)
         if not found.votes_added and not found.votes_gone:
-            return "Both models have the same votes: all differences come from the settings."
+            return "Both fits have the same votes: all differences come from the settings."
         more = [counted(found.votes_added, "vote")] if found.votes_added else []
         more += [nouns.n_users(found.users_added)] if found.users_added else []
         more += [nouns.n_items(n_new)] if n_new else []
@@ -397,7 +404,7 @@ class Changes(Tabular):
         common = f"{counted(found.votes_in_both, 'vote')} by {nouns.n_users(found.users_in_both)}"
         if not found.votes_in_both:
             common = f"no vote, and {nouns.n_users(found.users_in_both)}"
-        return f"The models share {common}; {'; '.join(parts)}."
+        return f"Both fits share {common}; {'; '.join(parts)}."
 
     def of_pairs(self) -> str:
         """Say how many pairs of items changed their order, and which the votes tell apart."""
@@ -424,7 +431,7 @@ class Changes(Tabular):
             return ""
         if then is None or now is None:
             without = BEFORE if then is None else AFTER
-            return f"The model {without} has no tie threshold: none of its votes is a tie."
+            return f"The fit {without} has no tie threshold: none of its votes is a tie."
         return f"The tie threshold was {then:.2f} and is {now:.2f}."
 
     def of_users(self) -> str:
@@ -436,8 +443,8 @@ class Changes(Tabular):
         ]
         users = self.nouns.users
         if untested:
-            which = "neither model" if len(untested) == 2 else f"the model {untested[0]}"
-            verb = "tested their" if len(untested) == 2 else "did not test its"
+            which = "neither fit" if len(untested) == 2 else f"the fit {untested[0]}"
+            verb = "tested its" if len(untested) == 2 else "did not test its"
             said = f"{which} {verb} {users}"
             return f"{said[0].upper()}{said[1:]}, so there is no telling who became abnormal."
         if self.is_same:
@@ -446,7 +453,7 @@ class Changes(Tabular):
         for each in self.users:
             count[each.change] += 1
         said = (
-            f"Of {self.nouns.n_users(self.added.users_in_both)} in both models, {count['became']} "
+            f"Of {self.nouns.n_users(self.added.users_in_both)} in both fits, {count['became']} "
             f"became abnormal, {count['ceased']} ceased to be"
         )
         if count["moved"]:

@@ -69,7 +69,7 @@ def compare(before: ScoreEstimator, after: ScoreEstimator, votes: Any = None) ->
     >>> from isplitlbi import MarginMLE, simulate
     >>> votes = simulate(n_users=8, n_items=4, votes_per_user=(30, 30), random_state=0).votes
     >>> print(compare(MarginMLE().fit(votes), MarginMLE().fit(votes)).sentence())
-    Nothing changed: the votes and the scores of both models are the same.
+    Nothing changed: the votes and the scores of both fits are the same.
     """
     for model in (before, after):
         _refuse_without_scores(model)
@@ -87,6 +87,7 @@ def compare(before: ScoreEstimator, after: ScoreEstimator, votes: Any = None) ->
     then, now = boards[0].at(common), boards[1].at(common)
     scores, shift = _changes_of_scores(then["score"], now["score"], difference)
     ranked = (then["rank"] > 0) & (now["rank"] > 0)
+    to_predict = None if votes is None else as_votes(votes, None, None)
     return Changes(
         before=_main_figures(before), after=_main_figures(after), items=items.ids[common],
         rank_before=then["rank"], rank_after=now["rank"],
@@ -97,7 +98,7 @@ def compare(before: ScoreEstimator, after: ScoreEstimator, votes: Any = None) ->
         added=_added(shared),
         pairs=_pairs(boards[0].group(common), boards[1].group(common), then, now, ranked),
         users=_users(before, after, users, shared),
-        held_out=None if votes is None else predict_both(before, after, as_votes(votes, None, None)),
+        held_out=None if to_predict is None else predict_both(before, after, to_predict),
         is_same=shared.are_the_same and not difference.covariance.any(),
         remarks=tuple(_remarks(before, after)), nouns=after.nouns,
     ).framed_as(after.votes().frame_kind)  # fmt: skip
@@ -142,13 +143,13 @@ def _difference(
     shared: SharedVotes,
 ) -> Difference:
     """Return how scores differ, in the order of the matched items in both."""
-    footings = [footing_of(model.votes(), model.fitted_) for model in (before, after)]
-    if any(footing.evidence.row[0] < 0 for footing in footings):
+    then, now = (footing_of(model.votes(), model.fitted_) for model in (before, after))
+    if min(then.evidence.row[0], now.evidence.row[0]) < 0:
         raise InvalidSetting(
             "models of so many items cannot be compared: the errors of their scores are known one "
             "by one only. Fit models of fewer items, such as with Comparisons.without."
         )
-    return difference_of(*footings, users, items, shared)
+    return difference_of(then, now, users, items, shared)
 
 
 # --- items ---------------------------------------------------------------------------------
@@ -183,13 +184,17 @@ class _Side(NamedTuple):
         rows = np.sort(self.row[is_alone & (self.row >= 0)]).tolist()
         return tuple(
             OneSided(
-                board.items[row], int(board.rank[row]), int(board.rank_low[row]),
-                int(board.rank_high[row]), *(
-                    float(each[row]) + shift for each in (board.score, board.low, board.high)
-                ), float(board.votes[row]),
+                item=board.items[row],
+                rank=int(board.rank[row]),
+                rank_low=int(board.rank_low[row]),
+                rank_high=int(board.rank_high[row]),
+                score=float(board.score[row]) + shift,
+                low=float(board.low[row]) + shift,
+                high=float(board.high[row]) + shift,
+                votes=float(board.votes[row]),
             )
             for row in rows
-        )  # fmt: skip
+        )
 
 
 def _changes_of_scores(
@@ -218,7 +223,7 @@ def _changes_of_scores(
     return scores | ends | {"changed": changed}, shift
 
 
-def _moved(then: Floats, now: Floats, ranked: Mask, difference: Difference) -> dict[str, Places]:
+def _moved(then: Floats, now: Floats, ranked: Mask, difference: Difference) -> dict[str, Any]:
     """Return by how many places items have risen among those ranked in both, with intervals.
 
     Scores before and changes are drawn together, as far off as they may be.
@@ -311,15 +316,12 @@ def _users(
     before: ScoreEstimator, after: ScoreEstimator, users: Matched, shared: SharedVotes
 ) -> tuple[UserChange, ...]:
     """Return who is on another list than before, the largest effect first."""
-    tested = [getattr(model, "abnormality_", None) for model in (before, after)]
-    if any(each is None for each in tested):
+    if not (hasattr(before, "abnormality_") and hasattr(after, "abnormality_")):
         return ()
     found = []
     for number, user in enumerate(users.ids.tolist()):
-        then, now = (
-            _verdict(each, int(place))
-            for each, place in zip(tested, (users.before[number], users.after[number]), strict=True)
-        )
+        then = _verdict(before.abnormality_, int(users.before[number]))
+        now = _verdict(after.abnormality_, int(users.after[number]))
         change = _named(then, now)
         if change:
             votes = int(shared.before[number]), int(shared.after[number])
@@ -364,7 +366,7 @@ def _remarks(before: ScoreEstimator, after: ScoreEstimator) -> list[str]:
     then, now = type(before).__name__, type(after).__name__
     if then != now:
         said.append(
-            f"The models are of different kinds ({then} before, {now} after): part of a change may "
+            f"The fits are of different kinds ({then} before, {now} after): part of a change may "
             "come from that."
         )
     else:
@@ -386,11 +388,9 @@ def _remarks(before: ScoreEstimator, after: ScoreEstimator) -> list[str]:
             f"The features differ ({BEFORE}: {told[0]}; {AFTER}: {told[1]}): scores are for sides "
             "that are equal in them."
         )
-    tested = [getattr(model, "abnormality_", None) for model in (before, after)]
-    rates = [each.fdr for each in tested if each is not None]
-    if len(set(rates)) > 1:
+    if before.fdr != after.fdr:
         said.append(
-            f"Users were tested at different false discovery rates ({rates[0]:g} {BEFORE}, "
-            f"{rates[1]:g} {AFTER})."
+            f"The false discovery rates differ ({before.fdr:g} {BEFORE}, {after.fdr:g} {AFTER}): "
+            "a list may be longer because of that."
         )
     return said

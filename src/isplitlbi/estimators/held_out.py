@@ -13,7 +13,7 @@ from isplitlbi.errors import InvalidVotes
 from isplitlbi.estimators.overlap import Matched, rows_among
 from isplitlbi.model.differences import LEVEL, student
 from isplitlbi.nouns import NOUNS, Nouns
-from isplitlbi.typing import Floats, Labels, Places
+from isplitlbi.typing import Floats, Integers, Labels, Places
 
 if TYPE_CHECKING:
     from isplitlbi.estimators.base import ScoreEstimator
@@ -34,7 +34,7 @@ class Paired(NamedTuple):
     high: float | None
 
     @classmethod
-    def of(cls, before: Floats, after: Floats, weight: Floats, user: Places) -> Paired:
+    def of(cls, before: Floats, after: Floats, weight: Floats, user: Integers) -> Paired:
         """Compare one number per vote; users are drawn from many, their votes are not."""
         total = float(weight.sum())
         change = after - before
@@ -47,8 +47,8 @@ class Paired(NamedTuple):
             error = float(np.sqrt(np.sum(off**2) * n_users / (n_users - 1)))
             reach = student(float(n_users - 1), 0.5 + 0.5 * LEVEL) * error
             ends = mean - reach, mean + reach
-        means = (float(weight @ each) / total for each in (before, after))
-        return cls(*means, mean, *ends)
+        then, now = (float(weight @ each) / total for each in (before, after))
+        return cls(then, now, mean, *ends)
 
 
 @dataclass(frozen=True)
@@ -91,34 +91,33 @@ class HeldOut:
         loss = self.log_loss
         figures = f"log-loss {loss.before:.3f} before, {loss.after:.3f} after"
         if loss.change == 0.0 and loss.low in (None, 0.0):
-            return f"Both models predict these votes alike ({figures})."
+            return f"Both fits predict these votes alike ({figures})."
         if loss.low is None or loss.high is None:
-            return f"Of a single user there is no telling which model predicts better ({figures})."
+            return f"Of a single user there is no telling which fit predicts better ({figures})."
         told = f"{figures}; change {loss.change:+.3f}, 95 % {loss.low:+.3f} to {loss.high:+.3f}"
         if loss.low <= 0.0 <= loss.high:
-            return f"It cannot be told which model predicts these votes better ({told})."
+            return f"It cannot be told which fit predicts these votes better ({told})."
         better = "after" if loss.change < 0.0 else "before"
-        return f"The model {better} predicts these votes better ({told})."
+        return f"The fit {better} predicts these votes better ({told})."
 
     def remarks(self, nouns: Nouns = NOUNS) -> list[str]:
         """Say what was left out, who is predicted by the consensus, and what is not held out."""
         said = []
         if self.n_unknown_items:
             said.append(
-                f"{_were(self.n_unknown_items)} left out: a model does not know one of the "
+                f"{_were(self.n_unknown_items)} left out: a fit does not know one of the "
                 f"{nouns.items}."
             )
         if self.n_ties:
             said.append(
-                f"{_were(self.n_ties, 'tie')} left out: a model was fitted without ties, and "
-                "cannot predict one."
+                f"{_were(self.n_ties, 'tie')} left out: a fit without ties cannot predict one."
             )
         trained = {"before": self.n_trained_before, "after": self.n_trained_after}
-        told = [f"{n:,} by the model {which}" for which, n in trained.items() if n]
+        told = [f"{n:,} by that {which}" for which, n in trained.items() if n]
         if told:
             said.append(
-                f"Some of the {counted(self.n_votes, 'vote')} were already used in a fit "
-                f"({' and '.join(told)}): a model predicts its own votes too well."
+                f"Some of the {counted(self.n_votes, 'vote')} were used in a fit "
+                f"({' and '.join(told)}): a fit predicts its own votes too well."
             )
         return said
 
@@ -146,23 +145,38 @@ def predict_both(before: ScoreEstimator, after: ScoreEstimator, votes: Compariso
     weight = np.ones(len(some)) if some.weight is None else some.weight
     if not weight.sum() > 0.0:
         raise InvalidVotes("the votes to predict have no weight. Give votes with a weight above 0.")
-    losses, hits = [], []
-    unknown, trained = [], []
-    for model in models:
-        asked = _spelled_as_in(model, some)
-        outcomes = list(model.outcome_labels_.outcomes)
-        column = np.array([outcomes.index(outcome) for outcome in some.outcome.tolist()])
-        chances = model.predict_log_proba(asked)
-        losses.append(-chances[np.arange(len(some)), column])
-        hits.append((model.predict_outcomes(asked) == some.outcome).astype(np.float64))
-        voters = np.unique(some.user)
-        unknown.append(int(np.sum(~np.isin(voters, _places(some.users, model.users_)))))
-        trained.append(_n_trained(model.votes(), some))
+    then, now = (_predicted(model, some) for model in models)
     return HeldOut(
-        len(some), len(np.unique(some.user)), int(np.sum(~has_items)),
-        int(np.sum(has_items & ~can_be)), *trained, *unknown,
-        Paired.of(*losses, weight, some.user), Paired.of(*hits, weight, some.user),
-    )  # fmt: skip
+        n_votes=len(some),
+        n_users=len(np.unique(some.user)),
+        n_unknown_items=int(np.sum(~has_items)),
+        n_ties=int(np.sum(has_items & ~can_be)),
+        n_trained_before=then.n_trained,
+        n_trained_after=now.n_trained,
+        n_unknown_before=then.n_unknown,
+        n_unknown_after=now.n_unknown,
+        log_loss=Paired.of(then.losses, now.losses, weight, some.user),
+        accuracy=Paired.of(then.hits, now.hits, weight, some.user),
+    )
+
+
+class _Predicted(NamedTuple):
+    """What one model makes of votes: one number for each, and how many are not new to it."""
+
+    losses: Floats
+    hits: Floats
+    n_unknown: int  # users
+    n_trained: int  # votes
+
+
+def _predicted(model: ScoreEstimator, votes: Comparisons) -> _Predicted:
+    asked = _spelled_as_in(model, votes)
+    outcomes = list(model.outcome_labels_.outcomes)
+    column = np.array([outcomes.index(outcome) for outcome in votes.outcome.tolist()])
+    losses = -model.predict_log_proba(asked)[np.arange(len(votes)), column]
+    hits = (model.predict_outcomes(asked) == votes.outcome).astype(np.float64)
+    is_known = np.isin(np.unique(votes.user), _places(votes.users, model.users_))
+    return _Predicted(losses, hits, int(np.sum(~is_known)), _n_trained(model.votes(), votes))
 
 
 def _places(ids: Labels, known: Labels) -> Places:
@@ -173,7 +187,7 @@ def _places(ids: Labels, known: Labels) -> Places:
 
 def _spelled_as_in(model: ScoreEstimator, votes: Comparisons) -> Comparisons:
     """Return votes with ids as a model spells them; users whom it does not know stay unknown."""
-    spelled = {}
+    spelled: dict[str, Any] = {}
     for name, known in (("users", model.users_), ("items", model.items_)):
         ids = getattr(votes, name)
         matched = Matched.of(ids, known)

@@ -17,7 +17,6 @@ from isplitlbi.estimators import certainty
 from isplitlbi.estimators.certainty import Evidence, no_surer
 from isplitlbi.estimators.standing import Footing
 from isplitlbi.lazy import pl
-from isplitlbi.model.differences import own_variances
 from isplitlbi.typing import Floats, Indices, Labels, Mask, Places
 
 __all__ = ["Difference", "Matched", "SharedVotes", "difference_of", "rows_among"]
@@ -105,8 +104,8 @@ class SharedVotes(NamedTuple):
         of_user = np.bincount(
             common["user"].to_numpy(), common["len"].to_numpy(), n_users
         ).astype(np.int64)  # fmt: skip
-        per_user = (np.bincount(each["user"].to_numpy(), minlength=n_users) for each in rows)
-        return cls(*per_user, of_user)
+        then, now = (np.bincount(each["user"].to_numpy(), minlength=n_users) for each in rows)
+        return cls(then, now, of_user)
 
     @property
     def are_the_same(self) -> bool:
@@ -168,15 +167,17 @@ class Difference(NamedTuple):
 
 
 class _Sampled(NamedTuple):
-    """Users whose votes are evaluated, by their places before and after, and for how many each."""
+    """Users whose votes are evaluated."""
 
-    before: Places
+    before: Places  # where they are in the model before; -1 where they are not
     after: Places
-    stands_for: Floats
-    share_of_common: Floats  # of the votes in the smaller of the two models
+    stands_for: Floats  # how many users each stands for
+    shared: Floats  # which share of the votes is in both models, where there are fewer
+    has_fewer: Mask  # whether that is before
 
     def some(self, chosen: Mask) -> _Sampled:
-        return _Sampled(*(each[chosen] for each in self))
+        """Return some of them."""
+        return _Sampled._make(each[chosen] for each in self)
 
 
 def difference_of(
@@ -189,7 +190,9 @@ def difference_of(
         for footing, place in zip((before, after), places, strict=True)
     ]
     covariance = before.standing.covariance[np.ix_(places[0], places[0])]
-    if votes.are_the_same and np.array_equal(*estimates):  # the same errors, whatever they are
+    if votes.are_the_same and np.array_equal(
+        estimates[0], estimates[1]
+    ):  # the same errors, whatever they are
         nothing = np.zeros_like(covariance)
         return Difference(nothing[0], nothing, estimates[0], covariance, nothing, np.inf)
     # Threads would wait for each other longer than these small matrices take.
@@ -201,16 +204,17 @@ def difference_of(
                 (before, after), (sampled.before, sampled.after), places, strict=True
             )
         ]
-        expected, freedom = _expected(before.evidence, after.evidence, sampled, items)
+        expected = _expected(before.evidence, after.evidence, sampled, items)
     weight = sampled.stands_for[:, None]
     change = moved[1] - moved[0]
     found = change.T @ (weight * change)
     between = moved[0].T @ (weight * change)
-    whole = no_surer(found, expected)
-    freedom = _freedom(freedom, max(map(np.count_nonzero, votes[:2])) - 1.0, found, whole)
+    # Where a model is of few users, they make the errors: it counts as for its leaderboard.
+    freedom = min(before.standing.freedom, after.standing.freedom)
     scale = _off_scale(before, after, estimates, votes)
     return Difference(
-        estimates[1] - estimates[0], whole + scale, estimates[0], covariance, between, freedom,
+        estimates[1] - estimates[0], no_surer(found, expected) + scale, estimates[0], covariance,
+        between, freedom,
     )  # fmt: skip
 
 
@@ -220,7 +224,7 @@ def _sampled(users: Matched, votes: SharedVotes) -> _Sampled:
     fewer = np.maximum(np.minimum(votes.before, votes.after), 1)
     whole = _Sampled(
         np.where(votes.before > 0, users.before, -1), np.where(votes.after > 0, users.after, -1),
-        np.ones(len(fewer)), votes.common / fewer,
+        np.ones(len(fewer)), votes.common / fewer, votes.before <= votes.after,
     ).some(voted)  # fmt: skip
     kind = 2 * (whole.before >= 0) + (whole.after >= 0)
     if len(kind) <= certainty.MOST_USERS:
@@ -242,74 +246,50 @@ def _influences(evidence: Evidence, users: Places, items: Places) -> Floats:
     return np.asarray(moved - moved.mean(axis=1, keepdims=True))
 
 
-def _expected(
-    before: Evidence, after: Evidence, users: _Sampled, items: Matched
-) -> tuple[Floats, float]:
-    """Return what the models expect of the covariance, and its degrees of freedom.
+def _expected(before: Evidence, after: Evidence, users: _Sampled, items: Matched) -> Floats:
+    """Return what the models expect of the covariance of the change.
 
-    The errors of a score come from the curvature of the votes. Where votes are in both models, they
-    make the same errors in both: these cancel, as far as both follow the votes alike. If all votes
-    of one model are in the other, the variance of the change is the difference of the variances.
-    A user counts in the degrees of freedom by what their votes have in that variance.
+    The errors of scores come from votes, as these bend the objective. Votes in both models make the
+    same errors in both, which cancel as far as both models follow them alike. So where all votes of
+    one model are in the other, the variance of the change is the difference of the two variances.
+    Priors are in both models, too.
     """
-    common, same_row = items.in_both, _same_rows(before, after, items)
-    sides = []
-    for evidence, place in ((before, items.before[common]), (after, items.after[common])):
-        rows = evidence.expected[evidence.row[place]]
-        sides.append(rows - rows.mean(axis=0))
-    total = np.zeros((len(sides[0]), len(sides[0])))
-    by_user = np.zeros(len(users.before))
-    both = np.zeros((len(before.expected), len(after.expected)))
-    for number, (one, other, stands_for, share) in enumerate(zip(*users, strict=True)):
-        own = []
-        for evidence, of_user, side in ((before, one, sides[0]), (after, other, sides[1])):
-            if of_user >= 0:
-                at, bent, _, _ = evidence.seen.at_consensus(int(of_user), evidence.row)
-                by_user[number] += float(np.sum((side[:, at] @ bent) * side[:, at]))
-                own.append((at, bent))
-        if len(own) < 2 or share <= 0.0:
-            continue
-        # The curvature of what they have in common: that of the fewer votes, as far as shared.
-        is_smaller = np.trace(own[0][1]) <= np.trace(own[1][1])
-        at, bent = own[0] if is_smaller else own[1]
-        matched = same_row[at] if is_smaller else _turned(same_row, len(after.expected))[at]
-        known = np.flatnonzero(matched >= 0)
-        first, second = at[known], matched[known]
-        if not is_smaller:
-            first, second = second, first
-        shared = share * bent[np.ix_(known, known)]
-        both[np.ix_(first, second)] += stands_for * shared
-        by_user[number] -= 2.0 * float(np.sum((sides[0][:, first] @ shared) * sides[1][:, second]))
+    same_row, sides, total = _same_rows(before, after, items), [], 0.0
+    for evidence, place in ((before, items.before), (after, items.after)):
+        rows = evidence.row[place[items.in_both]]
+        side = evidence.expected[rows] - evidence.expected[rows].mean(axis=0)
+        sides.append(side)
+        total = total + side[:, rows] - side[:, rows].mean(axis=1, keepdims=True)
+    shared = _shared_curvature(before, after, users, same_row)
     known = np.flatnonzero(same_row >= 0)
-    both[known, same_row[known]] += np.minimum(before.held[known], after.held[same_row[known]])
-    for evidence, side, place in (
-        (before, sides[0], items.before[common]), (after, sides[1], items.after[common])
-    ):  # fmt: skip
-        covariance = side[:, evidence.row[place]]
-        total += covariance - covariance.mean(axis=1, keepdims=True)
-    crossed = sides[0] @ both @ sides[1].T
-    return total - crossed - crossed.T, _as_many_as(by_user, users.stands_for) - 1.0
+    shared[known, same_row[known]] += np.minimum(before.held[known], after.held[same_row[known]])
+    crossed = sides[0] @ shared @ sides[1].T
+    return np.asarray(total - crossed - crossed.T)
 
 
-def _as_many_as(by_user: Floats, stands_for: Floats) -> float:
-    """Return as how many users they count, if each had as much to say as any other."""
-    by_user = np.maximum(by_user, 0.0)
-    squares = float(stands_for @ by_user**2)
-    return float(stands_for @ by_user) ** 2 / squares if squares > 0.0 else 0.0
+def _shared_curvature(
+    before: Evidence, after: Evidence, users: _Sampled, same_row: Indices
+) -> Floats:
+    """Return how votes in both models bend the objective: (n_rows before, n_rows after).
 
-
-def _freedom(of_users: float, of_models: float, found: Floats, whole: Floats) -> float:
-    """Return the degrees of freedom of a covariance that is partly what the models expect.
-
-    What leaving out users tells is known from those who make the change, which may be few. What the
-    models expect is known from all users (Satterthwaite).
+    Of each user that is the curvature of the fewer votes, as far as they are in both.
     """
-    told, total = (float(own_variances(each).sum()) for each in (found, whole))
-    if total <= 0.0 or of_models < 1.0:
-        return np.inf
-    share = min(told / total, 1.0)
-    missing = share**2 / max(of_users, 1.0) + (1.0 - share) ** 2 / of_models
-    return float(max(np.floor(1.0 / missing), 1.0))
+    shared = np.zeros((len(before.expected), len(after.expected)))
+    turned = np.full(len(after.expected), -1)
+    known = np.flatnonzero(same_row >= 0)
+    turned[same_row[known]] = known
+    there = users.some((users.before >= 0) & (users.after >= 0) & (users.shared > 0.0))
+    for then, now, stands_for, share, has_fewer in zip(*there, strict=True):
+        if has_fewer:
+            first, bent, _, _ = before.seen.at_consensus(int(then), before.row)
+            second = same_row[first]
+        else:
+            second, bent, _, _ = after.seen.at_consensus(int(now), after.row)
+            first = turned[second]
+        known = np.flatnonzero((first >= 0) & (second >= 0))
+        bent = bent[np.ix_(known, known)]
+        shared[np.ix_(first[known], second[known])] += stands_for * share * bent
+    return shared
 
 
 def _same_rows(before: Evidence, after: Evidence, items: Matched) -> Indices:
@@ -327,13 +307,6 @@ def _same_rows(before: Evidence, after: Evidence, items: Matched) -> Indices:
     kept = np.flatnonzero(before.row >= 0)
     found[before.row[kept]] = np.where(place[kept] >= 0, after.row[place[kept]], -1)
     return found
-
-
-def _turned(same_row: Indices, n_rows: int) -> Indices:
-    turned = np.full(n_rows, -1)
-    known = np.flatnonzero(same_row >= 0)
-    turned[same_row[known]] = known
-    return turned
 
 
 def _off_scale(
