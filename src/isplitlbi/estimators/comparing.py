@@ -30,7 +30,6 @@ from isplitlbi.estimators.held_out import predict_both
 from isplitlbi.estimators.inputs import as_votes
 from isplitlbi.estimators.leaderboard import Leaderboard
 from isplitlbi.estimators.overlap import Difference, Matched, SharedVotes, difference_of
-from isplitlbi.estimators.standing import footing_of
 from isplitlbi.estimators.tested import TestedUsers
 from isplitlbi.model.differences import (
     LEVEL,
@@ -143,7 +142,7 @@ def _difference(
     shared: SharedVotes,
 ) -> Difference:
     """Return how scores differ, in the order of the matched items in both."""
-    then, now = (footing_of(model.votes(), model.fitted_) for model in (before, after))
+    then, now = (model.footing() for model in (before, after))
     if min(then.evidence.row[0], now.evidence.row[0]) < 0:
         raise InvalidSetting(
             "models of so many items cannot be compared: the errors of their scores are known one "

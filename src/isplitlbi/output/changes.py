@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from isplitlbi.markup import printable
+from isplitlbi.nouns import capitalized
 from isplitlbi.output.terminal import fits, print_whole, text_table, titled_table
 
 if TYPE_CHECKING:
@@ -27,14 +28,14 @@ def print_changes(console: Console, changes: Changes) -> None:
     _print_items(console, changes)
     for title, items in (
         (f"New {nouns.items}", changes.new_items),
-        (f"{nouns.items[:1].upper()}{nouns.items[1:]} that are gone", changes.gone_items),
+        (f"{capitalized(nouns.items)} that are gone", changes.gone_items),
     ):
         if items:
             console.print(Text(title, style="italic"))
             print_whole(console, text_table(changes.cells_of_one_sided(items), nouns))
             console.print()
     if changes.users:
-        title = f"{nouns.users[:1].upper()}{nouns.users[1:]} who became abnormal or ceased to be"
+        title = f"{capitalized(nouns.users)} who are on another list than before"
         _print_users(console, changes, title)
     if changes.held_out is not None:
         table = titled_table("On the votes to predict")

@@ -59,7 +59,7 @@ def _when(changes: Changes) -> str:
         return then.date
     if then.file and then.file != now.file:
         return plain_id(then.file)
-    return "the earlier model"
+    return "the earlier fit"
 
 
 def _rows(changes: Changes) -> list[dict[str, Any]]:
