@@ -172,8 +172,8 @@ class _Sampled(NamedTuple):
     before: Places  # where they are in the model before; -1 where they are not
     after: Places
     stands_for: Floats  # how many users each stands for
-    shared: Floats  # which share of the votes is in both models, where there are fewer
-    has_fewer: Mask  # whether that is before
+    shared_before: Floats  # which share of the votes before is in both models
+    shared_after: Floats
 
     def some(self, chosen: Mask) -> _Sampled:
         """Return some of them."""
@@ -220,12 +220,13 @@ def difference_of(
 
 def _sampled(users: Matched, votes: SharedVotes) -> _Sampled:
     """Return all users who voted, or a sample of those in both models and of those in one each."""
-    voted = votes.before + votes.after > 0
-    fewer = np.maximum(np.minimum(votes.before, votes.after), 1)
     whole = _Sampled(
-        np.where(votes.before > 0, users.before, -1), np.where(votes.after > 0, users.after, -1),
-        np.ones(len(fewer)), votes.common / fewer, votes.before <= votes.after,
-    ).some(voted)  # fmt: skip
+        np.where(votes.before > 0, users.before, -1),
+        np.where(votes.after > 0, users.after, -1),
+        np.ones(len(users.ids)),
+        votes.common / np.maximum(votes.before, 1),
+        votes.common / np.maximum(votes.after, 1),
+    ).some(votes.before + votes.after > 0)
     kind = 2 * (whole.before >= 0) + (whole.after >= 0)
     if len(kind) <= certainty.MOST_USERS:
         return whole
@@ -249,47 +250,42 @@ def _influences(evidence: Evidence, users: Places, items: Places) -> Floats:
 def _expected(before: Evidence, after: Evidence, users: _Sampled, items: Matched) -> Floats:
     """Return what the models expect of the covariance of the change.
 
-    The errors of scores come from votes, as these bend the objective. Votes in both models make the
-    same errors in both, which cancel as far as both models follow them alike. So where all votes of
-    one model are in the other, the variance of the change is the difference of the two variances.
-    Priors are in both models, too.
+    The errors of scores come from votes, as these bend the objective. A vote in one model makes its
+    error there. A vote in both makes the same error in both, which cancels but for what the models
+    make of it: the more votes there are, the less each counts. So where all votes of one model are
+    in the other, the variance of the change is the difference of the two variances. Priors are in
+    both models, too.
     """
-    same_row, sides, total = _same_rows(before, after, items), [], 0.0
+    same_row, sides = _same_rows(before, after, items), []
     for evidence, place in ((before, items.before), (after, items.after)):
-        rows = evidence.row[place[items.in_both]]
-        side = evidence.expected[rows] - evidence.expected[rows].mean(axis=0)
-        sides.append(side)
-        total = total + side[:, rows] - side[:, rows].mean(axis=1, keepdims=True)
-    shared = _shared_curvature(before, after, users, same_row)
+        side = evidence.expected[evidence.row[place[items.in_both]]]
+        sides.append(side - side.mean(axis=0))
     known = np.flatnonzero(same_row >= 0)
-    shared[known, same_row[known]] += np.minimum(before.held[known], after.held[same_row[known]])
-    crossed = sides[0] @ shared @ sides[1].T
-    return np.asarray(total - crossed - crossed.T)
+    matched = known, same_row[known]
+    both = np.diag(np.minimum(before.held[matched[0]], after.held[matched[1]]))
+    total = np.zeros((len(sides[0]), len(sides[0])))
+    for evidence, of_user, shared, side, rows in zip(
+        (before, after), users[:2], users[3:], sides, matched, strict=True
+    ):
+        alone, common = _curvatures(evidence, of_user, users.stands_for, shared)
+        total += side @ alone @ side.T
+        both += 0.5 * common[np.ix_(rows, rows)]
+    differs = sides[1][:, matched[1]] - sides[0][:, matched[0]]
+    return np.asarray(total + differs @ both @ differs.T)
 
 
-def _shared_curvature(
-    before: Evidence, after: Evidence, users: _Sampled, same_row: Indices
-) -> Floats:
-    """Return how votes in both models bend the objective: (n_rows before, n_rows after).
-
-    Of each user that is the curvature of the fewer votes, as far as they are in both.
-    """
-    shared = np.zeros((len(before.expected), len(after.expected)))
-    turned = np.full(len(after.expected), -1)
-    known = np.flatnonzero(same_row >= 0)
-    turned[same_row[known]] = known
-    there = users.some((users.before >= 0) & (users.after >= 0) & (users.shared > 0.0))
-    for then, now, stands_for, share, has_fewer in zip(*there, strict=True):
-        if has_fewer:
-            first, bent, _, _ = before.seen.at_consensus(int(then), before.row)
-            second = same_row[first]
-        else:
-            second, bent, _, _ = after.seen.at_consensus(int(now), after.row)
-            first = turned[second]
-        known = np.flatnonzero((first >= 0) & (second >= 0))
-        bent = bent[np.ix_(known, known)]
-        shared[np.ix_(first[known], second[known])] += stands_for * share * bent
-    return shared
+def _curvatures(
+    evidence: Evidence, users: Places, stands_for: Floats, shared: Floats
+) -> tuple[Floats, Floats]:
+    """Return how votes in one model only bend its objective, and how those in both do."""
+    alone, common = np.zeros((2, *evidence.expected.shape))
+    for user, times, share in zip(users, stands_for, shared, strict=True):
+        if user >= 0:
+            at, bent, _, _ = evidence.seen.at_consensus(int(user), evidence.row)
+            at_once = np.ix_(at, at)
+            alone[at_once] += times * (1.0 - share) * bent
+            common[at_once] += times * share * bent
+    return alone, common
 
 
 def _same_rows(before: Evidence, after: Evidence, items: Matched) -> Indices:
