@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from isplitlbi.errors import InvalidVotes as InvalidVotes
     from isplitlbi.errors import ISplitLBIError as ISplitLBIError
     from isplitlbi.estimators.alpha_cut import AlphaCut as AlphaCut
+    from isplitlbi.estimators.comparing import compare as compare
     from isplitlbi.estimators.isplitlbi import ISplitLBI as ISplitLBI
     from isplitlbi.estimators.lbi import LBI as LBI
     from isplitlbi.estimators.margin_mle import MarginMLE as MarginMLE
@@ -44,6 +45,7 @@ _HOMES = {
     "MarginMLE": "estimators.margin_mle",
     "PerUser": "estimators.per_user",
     "RegularizationPath": "path",
+    "compare": "estimators.comparing",
     "evaluate": "evaluation.protocol",
     "load_model": "storage",
     "save_model": "storage",
@@ -60,6 +62,7 @@ __all__ = [
     "MarginMLE",
     "PerUser",
     "RegularizationPath",
+    "compare",
     "evaluate",
     "load_model",
     "save_model",

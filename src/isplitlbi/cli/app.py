@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 import isplitlbi
-from isplitlbi.cli import demo, later, models, votes
+from isplitlbi.cli import comparing, demo, later, models, votes
 
 __all__ = ["app"]
 
@@ -32,6 +32,7 @@ COMMANDS = (
     models.report,
     later.place,
     later.update,
+    comparing.compare,
     demo.demo,
 )
 for command in COMMANDS:

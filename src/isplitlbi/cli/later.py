@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from isplitlbi.cli.exits import Interrupted
-from isplitlbi.cli.models import RowsFile, load_fitted
+from isplitlbi.cli.models import RowsFile, load
 from isplitlbi.cli.options import (
     As,
     Call,
@@ -110,7 +110,7 @@ def _with_path(model: Path, call: list[str] | None, threads: int | None) -> ISpl
     """Read a model of a path; others cannot go on."""
     from isplitlbi.estimators.isplitlbi import ISplitLBI
 
-    fitted = load_fitted(model, call, threads)
+    fitted = load(model, call, threads)
     if not isinstance(fitted, ISplitLBI):
         raise InvalidSetting(
             f"{model}: a model of {type(fitted).__name__} has no path to go on from. Fit ISplitLBI."

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from isplitlbi.estimators.effect import Effect
     from isplitlbi.nouns import Nouns
 
-__all__ = ["RowsFile", "load_fitted", "save_report"]
+__all__ = ["RowsFile", "load", "refuse_same_folder", "save_report"]
 
 
 Matrix = Annotated[
@@ -73,7 +73,7 @@ def rank(
 
     if matrix and user is not None:
         raise InvalidSetting("give --user or --matrix, not both: --matrix is for everybody.")
-    fitted = load_fitted(model, call)
+    fitted = load(model, call)
     who = _known(fitted, "user", user)
     is_table = format is Format.table
     if matrix and is_table:
@@ -157,7 +157,7 @@ def abnormal(
 
     lists, kinds = _split(lists), _split(kinds)
     _refuse_unknown(lists, kinds)
-    fitted = load_fitted(model, call, threads)
+    fitted = load(model, call, threads)
     found = _test_users(fitted, fdr, quiet)
     if effect:
         of_leaving_out = fitted.effect_of_leaving_out(kinds, found.fdr, lists)
@@ -283,7 +283,7 @@ def predict(
         refuse_unknown_ending(output)
         refuse_existing_file(output, force=force)
     listen_to_remarks(quiet)
-    fitted = load_fitted(model, call)
+    fitted = load(model, call)
     units = fitted.fitted_.summary.units
     batches = stream_pairs(
         pairs, format=input_format, user=user, left=left, right=right,
@@ -317,7 +317,7 @@ def recommend(
 
     if (same_as is None) == (better_than is None):
         raise InvalidSetting("give exactly one of --same-as and --better-than.")
-    fitted = load_fitted(model, call)
+    fitted = load(model, call)
     found = fitted.recommend(
         _known(fitted, "user", user),
         same_as=_known(fitted, "item", same_as),
@@ -335,6 +335,10 @@ def report(
     model: Model,
     output: Annotated[Path, typer.Option("--output", "-o", help="HTML file to write.")],
     title: Annotated[str | None, typer.Option(help="Heading of the report.")] = None,
+    since: Annotated[
+        Path | None,
+        typer.Option(help="An earlier model: the report also says what changed since then."),
+    ] = None,
     call: Call = None,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
     threads: Threads = None,
@@ -342,26 +346,35 @@ def report(
 ) -> None:
     """Write all results into one HTML file to open, send and present. It needs no network."""
     refuse_existing_file(output, force=force)
-    fitted = load_fitted(model, call, threads)
+    if since is not None:
+        refuse_same_folder(since, model)
+    fitted = load(model, call, threads)
+    earlier = None if since is None else load(since, call, threads)
     _test_users(fitted, None, quiet)
-    save_report(fitted, output, title, quiet)
+    save_report(fitted, output, title, quiet, earlier)
 
 
-def save_report(model: ScoreEstimator, file: Path, title: str | None, quiet: bool) -> None:
+def save_report(
+    model: ScoreEstimator,
+    file: Path,
+    title: str | None,
+    quiet: bool,
+    since: ScoreEstimator | None = None,
+) -> None:
     """Write the report of a model and say where it is."""
     from isplitlbi.output.report import TITLE, write_report
 
     with progress_bar("Report", quiet) as progress:
-        write_report(model, file, title=TITLE if title is None else title, progress=progress)
+        write_report(
+            model, file, title=TITLE if title is None else title, since=since, progress=progress
+        )
     print(f"Report: {file} ({file.stat().st_size / 1e6:.1f} MB). Open it in a browser.")
 
 
 # --- models and their ids ------------------------------------------------------------------
 
 
-def load_fitted(
-    folder: Path, call: list[str] | None = None, threads: int | None = None
-) -> ScoreEstimator:
+def load(folder: Path, call: list[str] | None = None, threads: int | None = None) -> ScoreEstimator:
     """Read a model; what is called otherwise now is so for this command only."""
     from isplitlbi.nouns import Nouns
     from isplitlbi.storage import load_model
@@ -374,6 +387,15 @@ def load_fitted(
     if "n_jobs" in model.get_params():
         model.set_params(n_jobs=threads)
     return model
+
+
+def refuse_same_folder(before: Path, after: Path) -> None:
+    """Refuse to compare a model with itself."""
+    if before.resolve() == after.resolve():
+        raise InvalidSetting(
+            f"{before} and {after} are the same folder, so nothing can have changed. Give two "
+            "models."
+        )
 
 
 def _known(model: ScoreEstimator, kind: str, name: str | None) -> Any:

@@ -34,6 +34,7 @@ __all__ = [
     "VotesToRead",
     "called",
     "gathers",
+    "may_read_votes",
     "reads_votes",
     "refuse_existing_file",
 ]
@@ -271,6 +272,27 @@ def _votes_to_read(
 def reads_votes(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command the options of how votes are read in place of its parameter ``votes``."""
     return gathers("votes", _votes_to_read)(command)
+
+
+def may_read_votes(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command --votes, and the options of how they are read; nothing without --votes."""
+    asked = inspect.signature(_votes_to_read, eval_str=True)
+    option = typer.Option("--votes", help="File of votes to predict by both models.")
+    first, *others = asked.parameters.values()
+    held_out = first.replace(default=None, annotation=Annotated[str | None, option])
+
+    def gather(**given: Any) -> VotesToRead | None:
+        if given["votes"] is not None:
+            return _votes_to_read(**given)
+        for each in others:
+            if given[each.name] != each.default:
+                name = each.name.replace("_", "-")
+                raise InvalidSetting(f"--{name} says how votes are read; give --votes, too.")
+        return None
+
+    whole = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in (held_out, *others)]
+    gather.__signature__ = asked.replace(parameters=whole)  # type: ignore[attr-defined]
+    return gathers("votes", gather)(command)
 
 
 def _labels(pairs: list[str]) -> dict[str, str]:

@@ -30,12 +30,12 @@ from isplitlbi.typing import Floats, Indices, Places
 
 __all__ = [
     "Certainty",
+    "Evidence",
     "OfUser",
     "Seen",
     "Standing",
     "no_surer",
     "prior_variances",
-    "without_each",
 ]
 
 MOST_USERS = 4000  # that the curvature of the consensus is added up from; beyond, a sample
@@ -268,6 +268,61 @@ class Seen:
 
 
 @dataclass(frozen=True, eq=False)
+class Evidence:
+    """What every user says of the consensus: all that its covariance is made of.
+
+    Attributes
+    ----------
+    seen : Seen
+        All votes, at the best estimate of the consensus.
+    voters : (n_voters,)
+        Users from whom the curvature was added up: all who voted, or some of them.
+    share : float
+        Which share of those who voted they are.
+    row : (width,)
+        Which row is that of a place; -1 for those that are known, or are of users alone.
+    expected : (n_rows, n_rows)
+        What the model itself takes the covariance for: its inverse curvature.
+    held : (n_rows,)
+        What the prior has in that curvature.
+    """
+
+    seen: Seen
+    voters: Indices
+    share: float
+    row: Indices
+    expected: Floats
+    held: Floats
+
+    def influences(self, users: Indices | None = None) -> Floats:
+        """Return by how much every user moves the consensus: (n_users, n_rows).
+
+        That is from leaving out each in turn (jackknife): without a user, the consensus is
+        elsewhere by their pull, under the curvature of the others. The squares of all users add up
+        to the covariance of the consensus.
+
+        Parameters
+        ----------
+        users
+            Some who voted, drawn from all who did; by default those of the curvature.
+        """
+        users = self.voters if users is None else users
+        moved, inverse = np.zeros((len(users), len(self.expected))), self.expected
+        for without, user in zip(moved, users, strict=True):
+            at, eliminated, pull, _ = self.seen.at_consensus(int(user), self.row)
+            others = np.eye(len(at)) - eliminated @ inverse[np.ix_(at, at)]
+            without[:] = inverse[:, at] @ np.linalg.solve(others, pull)
+        n_users = max(len(users), 1)
+        moved -= moved.sum(axis=0) / n_users
+        return np.asarray(moved * np.sqrt((n_users - 1) / n_users))
+
+    def covariance(self) -> Floats:
+        """Return the covariance of the consensus: (n_rows, n_rows)."""
+        moved = self.influences()
+        return np.asarray(moved.T @ moved / self.share)
+
+
+@dataclass(frozen=True, eq=False)
 class Certainty:
     """Covariances of all that a model has fitted.
 
@@ -280,10 +335,8 @@ class Certainty:
     shift : (width,)
         From the consensus of the fit to its best estimate. In a fit, users' deviations are taken
         for known, which makes margins too small (Laplace), and all users for equally different.
-    row : (width,)
-        Which row is that of a place; -1 for those that are known, or are of users alone.
-    expected : (n_rows, n_rows)
-        What the model itself takes the covariance for: its inverse curvature.
+    evidence : Evidence
+        What the covariance was found from.
     standing : Standing or None
         How surely the scores are known, where others have told it: see `beside`.
     """
@@ -292,8 +345,7 @@ class Certainty:
     n_users: int
     consensus: Floats
     shift: Floats
-    row: Indices
-    expected: Floats
+    evidence: Evidence
     standing: Standing | None = None
 
     @classmethod
@@ -311,6 +363,16 @@ class Certainty:
     def beside(self, seen: Seen) -> Certainty:
         """Return the same beside users who had no part in the consensus."""
         return replace(self, seen=seen, standing=self.scores())
+
+    @property
+    def row(self) -> Indices:
+        """Which row is that of a place; -1 for those that are known, or are of users alone."""
+        return self.evidence.row
+
+    @property
+    def expected(self) -> Floats:
+        """What the model itself takes the covariance for."""
+        return self.evidence.expected
 
     def of_user(self, user: int) -> OfUser:
         """Evaluate the votes of one user."""
@@ -381,10 +443,8 @@ class Certainty:
         return float(found.units[at] ** 2 * found.inverse[at, at] + moves @ common @ moves)
 
 
-def _of_consensus(seen: Seen, voters: Indices) -> tuple[Floats, Floats, Indices, Floats]:
-    """Return covariance and shift of the consensus, and which row is that of every place.
-
-    The last is what the model itself expects the covariance to be.
+def _of_consensus(seen: Seen, voters: Indices) -> tuple[Floats, Floats, Evidence]:
+    """Return covariance and shift of the consensus, and what they were found from.
 
     Users are taken with variances of their own here: where few differ by much, a common one would
     let the others differ too freely. One Newton step brings the consensus there.
@@ -406,33 +466,20 @@ def _of_consensus(seen: Seen, voters: Indices) -> tuple[Floats, Floats, Indices,
         total[np.ix_(at, at)] += eliminated
         slope[at] += pull + unsure
     precision = terms.precision(vector)[kept]
-    total = total / share + np.diag(precision + LEAST_CURVATURE)
+    held = precision + LEAST_CURVATURE
+    total = total / share + np.diag(held)
     inverse = np.linalg.inv(total).astype(np.float64, copy=False)
     shift = np.zeros(vector.width)
     shift[kept] = -inverse @ (slope / share + precision * parameters.consensus[kept])
-    covariance = without_each(seen, voters, inverse, row) / share
+    evidence = Evidence(seen, voters, share, row, inverse, held)
+    covariance = evidence.covariance()
     # Of few users, those who are there may happen to be alike: no less than the model expects. (Of
     # scores and thresholds, only differences are known, so that it has no expectation.)
     larger = np.ones(len(kept))
     for trait in terms.traits:
         at = row[vector.place(trait.name)]
         larger[at] = np.sqrt(max(1.0, inverse[at, at] / max(covariance[at, at], 1e-300)))
-    return covariance * np.outer(larger, larger), shift, row, inverse
-
-
-def without_each(seen: Seen, voters: Indices, inverse: Floats, row: Indices) -> Floats:
-    """Return the covariance of the consensus by leaving out every user in turn (jackknife).
-
-    Without a user, the consensus is elsewhere by their pull, under the curvature of the others.
-    """
-    moved = np.zeros((len(voters), len(inverse)))
-    for without, user in zip(moved, voters, strict=True):
-        at, eliminated, pull, _ = seen.at_consensus(int(user), row)
-        others = np.eye(len(at)) - eliminated @ inverse[np.ix_(at, at)]
-        without[:] = inverse[:, at] @ np.linalg.solve(others, pull)
-    n_users = len(voters)
-    moved -= moved.mean(axis=0)
-    return np.asarray(moved.T @ moved * ((n_users - 1) / n_users))
+    return covariance * np.outer(larger, larger), shift, evidence
 
 
 def _own_variances(seen: Seen, voters: Indices) -> Floats:

@@ -29,7 +29,7 @@ from isplitlbi.estimators.leaderboard import (
 )
 from isplitlbi.estimators.lists import FeatureEffects, UserCards
 from isplitlbi.estimators.predicting import ScorePredictor
-from isplitlbi.estimators.standing import standing_of
+from isplitlbi.estimators.standing import Footing, footing_of
 from isplitlbi.fitting import Fitted
 from isplitlbi.model.terms import Feature
 from isplitlbi.typing import Floats
@@ -111,9 +111,15 @@ class MeasuredEstimator(ScorePredictor):
         with the model.
         """
         check_is_fitted(self, "fitted_")
+        return self.footing().standing if self._standing is None else self._standing
+
+    def footing(self) -> Footing:
+        """Return the same with what every user has to do with it, which is not stored."""
+        check_is_fitted(self, "fitted_")
+        found = footing_of(self.votes(), self.fitted_)
         if self._standing is None:
-            self._standing = standing_of(self.votes(), self.fitted_)
-        return self._standing
+            self._standing = found.standing
+        return found
 
     @property
     def stands_already(self) -> bool:

@@ -8,6 +8,7 @@ as their votes say, and all that they may be counts (the marginal likelihood, by
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -19,19 +20,19 @@ from isplitlbi.estimators.certainty import (
     MOST_USERS,
     SEED,
     Certainty,
+    Evidence,
     OfUser,
     Seen,
     Standing,
     no_surer,
     prior_variances,
-    without_each,
 )
 from isplitlbi.fitting import Fitted
 from isplitlbi.model.differences import LEVEL, student
 from isplitlbi.model.parameters import Parameters
 from isplitlbi.typing import Floats, Indices
 
-__all__ = ["standing_of"]
+__all__ = ["Footing", "footing_of", "standing_of"]
 
 N_ROUNDS, N_ROUNDS_OF_ALL, N_ROUNDS_OF_TASTES = 12, 3, 6
 SETTLED = 0.003  # a relative change of the variance that is the last one
@@ -53,8 +54,30 @@ MOST_ITEMS, USUAL_WEIGHT, LEAST_TOLD, LEAST_SHARE = 100, 2.0, 0.08, 0.02
 OFF_SCALE = 0.045
 
 
+class Footing(NamedTuple):
+    """Where items stand, with what that was found from.
+
+    Attributes
+    ----------
+    standing : Standing
+    evidence : Evidence
+        What every user says of the consensus.
+    off_scale : float
+        By which share all scores may be too far apart, or too near to each other.
+    """
+
+    standing: Standing
+    evidence: Evidence
+    off_scale: float
+
+
 def standing_of(votes: Comparisons, fitted: Fitted) -> Standing:
-    """Find out where the items stand.
+    """Find out where the items stand."""
+    return footing_of(votes, fitted).standing
+
+
+def footing_of(votes: Comparisons, fitted: Fitted) -> Footing:
+    """Find out where the items stand, and keep what that was found from.
 
     Users are a draw from many: how the scores move when each is left out (jackknife) holds for
     other users, too. An estimator that takes all users for one has no variance to find, thresholds
@@ -65,7 +88,8 @@ def standing_of(votes: Comparisons, fitted: Fitted) -> Standing:
     is_bounded = fitted.parameters.terms.ties == "bounded"
     is_large = vector.width > MOST_PLACES
     if fitted.dynamics is None or is_bounded or is_large or len(voters) < 2:
-        return Certainty.of(votes, fitted).scores()
+        certainty = Certainty.of(votes, fitted)
+        return Footing(certainty.scores(), certainty.evidence, 0.0)
     rng, nu = np.random.default_rng(SEED), fitted.dynamics.nu
     # Threads would wait for each other longer than these small matrices take.
     with threadpool_limits(1, user_api="blas"):
@@ -83,9 +107,10 @@ def standing_of(votes: Comparisons, fitted: Fitted) -> Standing:
             plain = _Rounds(votes, fitted, some, nu, share, is_marginal=False)
             estimate = fitted.parameters.consensus[vector.scores] + estimate
             estimate -= plain.go(N_ROUNDS_OF_ALL).scores
-        covariance = last.covariance()
-    freedom = float(len(voters) - 1)
-    return Standing(estimate, covariance, freedom, of_scores)
+        evidence = last.evidence()
+        covariance = last.covariance(evidence)
+    standing = Standing(estimate, covariance, float(len(voters) - 1), of_scores)
+    return Footing(standing, evidence, OFF_SCALE)
 
 
 def _held(step: Floats) -> Floats:
@@ -280,14 +305,19 @@ class _Rounds:
         held = np.diag(self.precision + LEAST_CURVATURE)
         return np.asarray(np.linalg.inv(bent / self.share + held), dtype=np.float64)
 
-    def covariance(self) -> Floats:
-        """Return that of the scores: by leaving out users, and no less than the model expects."""
+    def evidence(self) -> Evidence:
+        """Return what users say of the consensus that was reached."""
         seen, bent = self._seen(), self._nothing()
         for user in self.voters.tolist():
             at, eliminated, _, _ = seen.at_consensus(user, self.row)
             bent[np.ix_(at, at)] += eliminated
-        inverse, rows = self._inverse(bent), self.row[self.parameters.vector.scores]
+        held = self.precision + LEAST_CURVATURE
+        return Evidence(seen, self.voters, self.share, self.row, self._inverse(bent), held)
+
+    def covariance(self, evidence: Evidence) -> Floats:
+        """Return that of the scores: by leaving out users, and no less than the model expects."""
+        rows = self.row[self.parameters.vector.scores]
         scores = np.ix_(rows, rows)
-        by_users = without_each(seen, self.voters, inverse, self.row)[scores] / self.share
+        by_users, expected = evidence.covariance()[scores], evidence.expected[scores]
         off = OFF_SCALE * (self.scores - self.scores.mean())
-        return no_surer(by_users, inverse[scores]) + np.outer(off, off)
+        return no_surer(by_users, expected) + np.outer(off, off)

@@ -25,6 +25,8 @@ __all__ = [
     "name_groups",
     "own_variances",
     "quantile_of_largest",
+    "quantile_of_worst",
+    "root_of",
     "student",
     "surely_better",
     "weights_of_mean",
@@ -163,7 +165,7 @@ def quantile_of_largest(covariance: Floats, freedom: float = np.inf) -> float:
         return -student(freedom, 0.5 * missed)
     error = _errors_of_differences(covariance)
     scale = np.divide(1.0, error, out=np.zeros_like(error), where=error > 0.0).astype(np.float32)
-    rng, root = np.random.default_rng(SEED), _root(covariance)
+    rng, root = np.random.default_rng(SEED), root_of(covariance)
     largest, room = np.zeros(N_DRAWS), np.empty((n_items, DRAWS_AT_ONCE), dtype=np.float32)
     for begin in range(0, N_DRAWS, DRAWS_AT_ONCE):
         # One row per item, so that the draws of two items lie side by side in memory. Without what
@@ -181,12 +183,40 @@ def quantile_of_largest(covariance: Floats, freedom: float = np.inf) -> float:
     return float(np.quantile(largest, LEVEL))
 
 
+def quantile_of_worst(covariance: Floats, freedom: float = np.inf) -> float:
+    """Return how far the worst of some numbers goes, in its standard error, in 95 % of draws.
+
+    Unlike in `quantile_of_largest`, that is of the numbers themselves, not of their differences.
+
+    Examples
+    --------
+    >>> bool(1.9 < quantile_of_worst(np.eye(1)) < 2.0 < quantile_of_worst(np.eye(5)) < 2.7)
+    True
+    """
+    error = np.sqrt(np.maximum(np.diag(covariance), 0.0))
+    counts = error > 0.0
+    n_numbers = int(np.count_nonzero(counts))
+    if n_numbers == 0:
+        return 0.0
+    if n_numbers > MOST_ITEMS_DRAWN:
+        missed = -np.expm1(np.log(LEVEL) / n_numbers)
+        return -student(freedom, 0.5 * missed)
+    rng, root = np.random.default_rng(SEED), root_of(covariance)[counts] / error[counts, None]
+    largest = np.concatenate([
+        np.abs(root @ rng.standard_normal((DRAWS_AT_ONCE, len(covariance))).T).max(axis=0)
+        for _ in range(0, N_DRAWS, DRAWS_AT_ONCE)
+    ])  # fmt: skip
+    if np.isfinite(freedom):
+        largest /= np.sqrt(rng.chisquare(freedom, N_DRAWS) / freedom)
+    return float(np.quantile(largest, LEVEL))
+
+
 def _errors_of_differences(covariance: Floats) -> Floats:
     own = np.diag(covariance)
     return np.sqrt(np.maximum(own[:, None] + own - 2.0 * covariance, 0.0))
 
 
-def _root(covariance: Floats) -> Floats:
+def root_of(covariance: Floats) -> Floats:
     """Return the symmetric root: the same whichever way its eigenvectors point."""
     value, vector = np.linalg.eigh(covariance)
     return np.asarray((vector * np.sqrt(np.maximum(value, 0.0))) @ vector.T)

@@ -1,7 +1,8 @@
 """Figures of a fitted model, good enough for a paper (they need ``isplitlbi[plots]``).
 
-Every function takes the model and, if wanted, the axes to draw on, and returns the axes. No display
-is needed: save the figure with ``axes.figure.savefig(file)``.
+Every function takes the model (`changes` takes a comparison of two) and, if wanted, the axes to
+draw on, and returns the axes. No display is needed: save the figure with
+``axes.figure.savefig(file)``.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from isplitlbi.abnormal import KINDS
 from isplitlbi.data.layout import SHARPNESS, TASTE, THRESHOLD, Tally, tally
 from isplitlbi.errors import InvalidSetting, InvalidVotes, MissingLibrary
 from isplitlbi.estimators import ScoreEstimator
+from isplitlbi.estimators.changes import Changes
 from isplitlbi.markup import printable
 from isplitlbi.output.words import factor, name_of_term
 from isplitlbi.selection import Scoring
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 __all__ = [
+    "changes",
     "comparison_graph",
     "consensus_ladder",
     "cross_validation",
@@ -367,6 +370,33 @@ def _pairs_in_table(model: ScoreEstimator, found: Tally, order: Places, axes: Ax
     axes.set_yticks(range(0, n_items, every), names, size=6)
     axes.set_xticks(range(0, n_items, every), names, size=6, rotation=90)
     axes.set_xlabel(f"{model.nouns.items}, best first; white where nobody compared the two")
+    return axes
+
+
+def changes(found: Changes, axes: Axes | None = None) -> Axes:
+    """Draw by how much scores changed between two models, with their intervals.
+
+    Items stand in the order of the model after, best on top. Thick bars are 95 % intervals of each
+    item by itself, thin ones hold for all items at once; items whose thin bar leaves out 0 have
+    changed, and are dark.
+
+    Parameters
+    ----------
+    found
+        What `isplitlbi.compare` returns.
+    """
+    n_items = len(found.items)
+    axes = _axes(axes, (6, min(1.2 + 0.24 * n_items, 14.0)))
+    place = np.arange(n_items)
+    colours = np.where(found.changed, INK, "#7f8b99")
+    axes.axvline(0.0, color=INK, lw=1, ls=(0, (4, 3)), zorder=1)
+    axes.hlines(place, found.low_of_all, found.high_of_all, color=PALE, lw=1, zorder=2)
+    axes.hlines(place, found.low, found.high, color=PALE, lw=3.5, zorder=2)
+    axes.scatter(found.change, place, s=22, c=colours.tolist(), zorder=3)
+    every = max(1, int(np.ceil(n_items / (2 * MOST_ITEMS))))
+    axes.set_yticks(place[::every], [_short(item) for item in found.items[::every]], size=8)
+    axes.set_ylim(n_items - 0.4, -0.6)
+    axes.set_xlabel("change of the score (95 %: one by one, all at once)")
     return axes
 
 

@@ -1,10 +1,11 @@
 """The report: one HTML file that a person can open, send and present, without a network.
 
 `content` says what was found, for the page as it is read and printed; `boards` has the rankings of
-everybody and without users on a list, and `people` how people differ, with the pictures of
-`strips`; `study` is what the page's script works on: everybody's ranking along the path. The page
-itself is in page.html, style.css and page.js. Ids come from strangers: the template escapes all it
-is given, the script only ever writes text, and the page's policy runs no script but its own.
+everybody and without users on a list, `people` how people differ, with the pictures of `strips`,
+`since` what changed since an earlier model; `study` is what the page's script works on: everybody's
+ranking along the path. The page itself is in page.html, style.css and page.js. Ids come from
+strangers: the template escapes all it is given, the script only ever writes text, and the page's
+policy runs no script but its own.
 """
 
 from __future__ import annotations
@@ -20,11 +21,13 @@ from typing import Any
 
 from isplitlbi.errors import MissingLibrary
 from isplitlbi.estimators import ScoreEstimator
+from isplitlbi.estimators.comparing import compare
 from isplitlbi.files import written_whole
 from isplitlbi.nouns import Nouns
 from isplitlbi.output.report import content
 from isplitlbi.output.report.ids import shown_id
 from isplitlbi.output.report.people import cards_of
+from isplitlbi.output.report.since import since_of
 from isplitlbi.output.report.study import packed, study_of
 
 __all__ = ["TITLE", "write_report"]
@@ -40,6 +43,7 @@ def write_report(
     file: str | Path,
     *,
     title: str = TITLE,
+    since: ScoreEstimator | None = None,
     progress: Callable[[float, str], None] | None = None,
 ) -> None:
     """Write the report of a fitted model: one self-contained file.
@@ -50,17 +54,22 @@ def write_report(
     ----------
     title
         Its heading.
+    since
+        An earlier model of the study: the report then also says what changed since.
     progress
         Called now and then with the share of the work done and what comes next.
     """
     target = Path(file)
-    page = render(model, title, progress)
+    page = render(model, title, progress, since)
     with written_whole(target) as unfinished:
         unfinished.write_text(page, encoding="utf-8", newline="\n")
 
 
 def render(
-    model: ScoreEstimator, title: str, progress: Callable[[float, str], None] | None = None
+    model: ScoreEstimator,
+    title: str,
+    progress: Callable[[float, str], None] | None = None,
+    since: ScoreEstimator | None = None,
 ) -> str:
     """Return the page."""
     try:
@@ -84,6 +93,7 @@ def render(
     progress(0.0, "describing users")
     cards = cards_of(model)
     told = content.tell(model, cards, progress)
+    told["since"] = None if since is None else since_of(compare(since, model))
     page = folder.joinpath("page.html").read_text(encoding="utf-8")
     return environment.from_string(_in_nouns_of(page, model.nouns)).render(
         **told,
