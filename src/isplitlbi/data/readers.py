@@ -61,10 +61,9 @@ def read_votes(
     ----------
     source
         A path, or ``-`` for standard input; compressed with gzip or not. Of a folder see `Parts`.
-        Or a list of paths, each in a layout of its own. Or a data frame: ids stay as they are.
+        Or a list of paths, each in a layout of its own. Or a data frame: ids stay what they are.
     format, preset
-        One of `FORMATS` and one of `PRESETS`; by default recognised from the first bytes and from
-        the names of the columns.
+        One of `FORMATS` and one of `PRESETS`; recognised by default.
     user, left, right, winner, weight, count, group
         Names of columns, where they are not those of the preset. A row of count 3 is three votes; a
         vote of weight 3 is one vote that matters three times as much.
