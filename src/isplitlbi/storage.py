@@ -272,6 +272,8 @@ def _votes_as_arrays(fitted: Fitted) -> dict[str, Any]:
             arrays[name] = getattr(votes, name)
     if votes.groups is not None:
         arrays["groups"] = votes.groups.tolist()
+    if votes.is_anonymous:
+        arrays["is_anonymous"] = np.array(True)
     if votes.features is not None:
         arrays["differences"] = votes.features.differences
     return arrays
@@ -378,6 +380,8 @@ def _votes_of(
         ids = arrays[name]
         arrays[name] = np.array(ids, dtype=object if isinstance(ids[0], str) else np.int64)
     units = None
+    if "is_anonymous" in arrays:
+        arrays["is_anonymous"] = bool(arrays["is_anonymous"])
     if "features" in arrays:
         units = Units(tuple(arrays.pop("features")), arrays.pop("scale"))
     if votes_in is None:

@@ -43,6 +43,7 @@ from isplitlbi.typing import Floats, Integers, Labels, Mask, Places
 __all__ = ["Comparisons"]
 
 FIRST = 5  # votes that a notebook shows
+CROWD = "everybody"  # who gave votes that nobody in particular has given
 _PER_VOTE = ("user", "left", "right", "outcome", "weight", "group", "time", "duration")
 
 
@@ -79,13 +80,15 @@ class Comparisons:
     # Of which kind the frame was that they came in: results are frames of that kind, too.
     frame_kind: str = field(default=DEFAULT_KIND, kw_only=True)
     file: str | None = field(default=None, kw_only=True)  # the name of that which was read
+    # Whether nobody knows whose votes they are: all are then those of one user, `CROWD`.
+    is_anonymous: bool = field(default=False, kw_only=True)
 
     # --- how votes come in -----------------------------------------------------------------
 
     @classmethod
     def from_arrays(
         cls,
-        user: ArrayLike,
+        user: ArrayLike | None,
         left: ArrayLike,
         right: ArrayLike,
         outcome: ArrayLike,
@@ -103,7 +106,8 @@ class Comparisons:
         Parameters
         ----------
         user, left, right
-            Ids: strings or integers, which come back unchanged.
+            Ids: strings or integers, which come back unchanged. Without users (None), the votes are
+            those of one anonymous crowd.
         outcome
             What the user said: ``left``, ``right``, ``tie``, or 1, -1, 0.
         weight
@@ -122,8 +126,10 @@ class Comparisons:
         source
             What to call these votes in an error.
         """
-        columns = {"user": user, "left": left, "right": right, "winner": outcome}
-        optional = {"weight": weight, "group": group, "time": time, "duration": duration}
+        columns: dict[str, Any] = {"left": left, "right": right, "winner": outcome}
+        optional = {
+            "user": user, "weight": weight, "group": group, "time": time, "duration": duration,
+        }  # fmt: skip
         columns |= {role: values for role, values in optional.items() if values is not None}
         if not isinstance(features, Mapping | None):
             raise InvalidSetting("give features as a mapping from their names to their numbers.")
@@ -186,21 +192,26 @@ class Comparisons:
     ) -> Self:
         """Check and index columns by their role; ``names`` is what errors call them.
 
-        Parts of votes, of which others are to come, need not have all that votes need.
+        Parts of votes, of which others are to come, need not have all that votes need. Without
+        users, the votes are those of one anonymous crowd.
         """
         _check_shape(series, names, source)
+        is_anonymous = "user" not in series
         with ThreadPoolExecutor(1) as beside:  # the users take about as long as the items
-            of_users = beside.submit(
-                Vocabulary.indexed, series["user"], what=names["user"], source=source
-            )
+            if is_anonymous:
+                of_users = beside.submit(_one_crowd, len(series["left"]))
+            else:
+                of_users = beside.submit(
+                    Vocabulary.indexed, series["user"], what=names["user"], source=source
+                )
             items, (left, right) = Vocabulary.indexed(
                 series["left"], series["right"],
                 what=f"{names['left']}/{names['right']}", source=source,
             )  # fmt: skip
             users, (user,) = of_users.result()
         for role, vocabulary, codes in (
-            ("user", users, user), ("left", items, left), ("right", items, right),
-        ):  # fmt: skip
+            ("left", items, left), ("right", items, right), ("user", users, user),
+        )[: 2 if is_anonymous else 3]:  # fmt: skip
             if vocabulary.labels[0] == "" and (codes == 0).any():  # the first in order, if any
                 raise _missing(source, codes == 0, names[role])
         same = left == right
@@ -230,6 +241,7 @@ class Comparisons:
         return cls(
             users.labels, items.labels, user, left, right, outcome, weight, group,
             groups=groups, features=numbers, time=time, duration=duration,
+            is_anonymous=is_anonymous,
         )  # fmt: skip
 
     @classmethod
@@ -252,6 +264,8 @@ class Comparisons:
         ):  # fmt: skip
             if len({getattr(part, name) is None for part in parts}) != 1:
                 raise InvalidVotes(f"votes can only be joined if all have {what} or none has.")
+        if len({part.is_anonymous for part in parts}) != 1:
+            raise InvalidVotes("votes can only be joined if all have users or none has.")
         if any(part.group is not None and part.groups is None for part in parts):
             raise InvalidVotes("votes whose groups have no names cannot be joined.")
         users, items = (
@@ -277,6 +291,7 @@ class Comparisons:
             users.labels, items.labels, **columns,
             groups=None if groups is None else groups.labels, features=numbers,
             frame_kind=kinds.pop() if len(kinds) == 1 else DEFAULT_KIND,
+            is_anonymous=parts[0].is_anonymous,
         )  # fmt: skip
 
     def framed_as(self, kind: str) -> Self:
@@ -328,19 +343,22 @@ class Comparisons:
     def __repr__(self) -> str:
         """Say what is in it."""
         n_ties = int(np.count_nonzero(self.outcome == 0))
-        return f"Comparisons: {main_figures(self.n_votes, n_ties, self.n_users, self.n_items)}"
+        n_users = 0 if self.is_anonymous else self.n_users
+        return f"Comparisons: {main_figures(self.n_votes, n_ties, n_users, self.n_items)}"
 
     def _repr_html_(self) -> str:
         """Show a notebook what is in it, and the first votes."""
+        skipped = int(self.is_anonymous)  # there is no column of users then
         rows = [
-            [self.users[u], self.items[a], self.items[b], WINNERS[outcome]]
+            [self.users[u], self.items[a], self.items[b], WINNERS[outcome]][skipped:]
             for u, a, b, outcome in zip(
                 *(column[:FIRST].tolist() for column in (self.user, self.left, self.right)),
                 self.outcome[:FIRST].tolist(), strict=True,
             )
         ]  # fmt: skip
-        more = [["..."] * 4] if len(self) > FIRST else []
-        return as_html([repr(self)], ["user", "left", "right", "winner"], [*rows, *more])
+        names = ["user", "left", "right", "winner"][skipped:]
+        more = [["..."] * len(names)] if len(self) > FIRST else []
+        return as_html([repr(self)], names, [*rows, *more])
 
     @property
     def votes_per_user(self) -> Places:
@@ -466,18 +484,25 @@ def _in_use(labels: Labels, *columns: Integers) -> tuple[Labels, list[Integers]]
 
 def _check_shape(series: Mapping[str, pl.Series], names: Mapping[str, str], source: str) -> None:
     """Refuse columns of unequal length, without rows, or with missing values."""
-    n_votes = len(series["user"])
+    first = "user" if "user" in series else "left"
+    n_votes = len(series[first])
     for role, column in series.items():
         if len(column) != n_votes:
             raise InvalidVotes(
                 f"{source}: {names[role]!r} has {len(column)} rows, "
-                f"{names['user']!r} has {n_votes}. Give columns of equal length."
+                f"{names[first]!r} has {n_votes}. Give columns of equal length."
             )
     if n_votes == 0:
         raise InvalidVotes(f"{source}: there are no votes in it. Give at least one row.")
     for role, column in series.items():
         if column.null_count():
             raise _missing(source, column.is_null(), names[role])
+
+
+def _one_crowd(n_votes: int) -> tuple[Vocabulary, list[Integers]]:
+    """Return the only user of votes without users, and whose every vote is."""
+    crowd = Vocabulary(np.array([CROWD], dtype=object), "user")
+    return crowd, [np.zeros(n_votes, dtype=np.int32)]
 
 
 def _freeze(*arrays: NDArray[Any] | None) -> None:

@@ -17,12 +17,14 @@ __all__ = [
     "DurationTaken",
     "FeatureTaken",
     "LeftOut",
+    "NoUsers",
     "Note",
     "NothingThere",
     "ReadAs",
     "RowsInOrder",
     "SeparatorTaken",
     "TimeTaken",
+    "UsersSetAside",
     "added_up",
     "gathered",
     "log_changes",
@@ -220,6 +222,31 @@ class FeatureTaken(Note):
 
 
 UNITS_IN_FULL = 1e4  # from here on, without decimals
+
+
+@dataclass(frozen=True)
+class NoUsers(Note):
+    """Votes were read as those of one anonymous crowd, because nothing tells the users apart."""
+
+    changes_votes = True
+
+    def sentence(self) -> str:
+        """Say so, and what to do where it is not right."""
+        return (
+            "No column can be the user, so all votes are those of one anonymous crowd. If there is "
+            "a column of users, name it."
+        )
+
+
+@dataclass(frozen=True)
+class UsersSetAside(Note):
+    """Votes were read as those of one anonymous crowd, as was asked for."""
+
+    column: str
+
+    def sentence(self) -> str:
+        """Say which column was not read."""
+        return f"The users in {show(self.column)} are set aside: all votes are those of one crowd."
 
 
 @dataclass(frozen=True)

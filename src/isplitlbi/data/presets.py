@@ -14,11 +14,11 @@ to the row and to every vote of it.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 
 from isplitlbi.data.features import LEFT_AND_RIGHT, FeatureColumns, require_columns
-from isplitlbi.data.notes import ColumnTaken, Note, ReadAs
+from isplitlbi.data.notes import ColumnTaken, Note, NoUsers, ReadAs, UsersSetAside
 from isplitlbi.data.outcomes import BOTH_BAD, MODELS, Wording
 from isplitlbi.data.times import TIMES
 from isplitlbi.data.vocabulary import folded, listed
@@ -236,12 +236,24 @@ PRESETS["llmfao"] = PRESETS["evalica"]
 
 
 def lay_out(
-    columns: list[str], asked: dict[str, str], preset: str | None, source: str, notes: list[Note]
+    columns: list[str],
+    asked: dict[str, str],
+    preset: str | None,
+    source: str,
+    notes: list[Note],
+    *,
+    anonymous: bool = False,
 ) -> tuple[Preset, dict[str, str]]:
     """Return the layout of a table and the column of every role.
 
     A column whose name differs from the known one in case or spaces only is taken, with a note.
+    Without users there is no column of theirs: where it is asked for, or none can be it.
     """
+    if anonymous and "user" in asked:
+        raise InvalidSetting(
+            "the votes cannot have users and be anonymous. Leave out ",
+            Setting("user", of="column"), " or ", Setting("anonymous", True), ".",
+        )  # fmt: skip
     asked = {role: column_named(name, columns) or name for role, name in asked.items()}
     require(asked, columns, source)
     if preset is not None:
@@ -251,8 +263,16 @@ def lay_out(
     else:
         # What is known of times says nothing about the layout.
         telling = {role: name for role, name in asked.items() if role not in TIMES}
-        layout = _recognise_layout(columns, telling, source)
+        layout = _recognise_layout(columns, telling, source, anonymous=anonymous)
     roles = {**layout.columns, **layout.optional}
+    of_users = [name for each in layout.columns["user"] if (name := column_named(each, columns))]
+    has_users = "user" in asked or bool(of_users) or _may_have_users(columns)
+    if anonymous or not has_users:
+        notes += [UsersSetAside(of_users[0])] if of_users else [] if anonymous else [NoUsers()]
+        layout = replace(
+            layout, columns={r: c for r, c in roles.items() if r in layout.columns and r != "user"}
+        )
+        del roles["user"]
     for role in asked:
         if role not in roles:
             raise InvalidVotes(
@@ -346,8 +366,18 @@ def column_named(name: str, columns: list[str]) -> str | None:
     return alike[0] if len(alike) == 1 else None
 
 
-def _recognise_layout(columns: list[str], asked: dict[str, str], source: str) -> Preset:
+def _may_have_users(columns: list[str]) -> bool:
+    """Say whether a column has the name of users in any layout."""
+    names = {name for layout in PRESETS.values() for name in layout.columns["user"]}
+    return any(column_named(name, columns) for name in names)
+
+
+def _recognise_layout(
+    columns: list[str], asked: dict[str, str], source: str, *, anonymous: bool = False
+) -> Preset:
     layouts = {layout.name: layout for layout in PRESETS.values()}.values()
+    if anonymous or not ("user" in asked or _may_have_users(columns)):
+        asked = {"user": "", **asked}  # there need be none
     absent = {layout.name: _absent(layout, columns, asked) for layout in layouts}
     fitting = [layout for layout in layouts if not absent[layout.name]]
     if not fitting:

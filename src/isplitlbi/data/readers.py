@@ -57,6 +57,7 @@ def read_votes(
     time: str | None = None,
     duration: str | None = None,
     in_order: bool = False,
+    anonymous: bool = False,
 ) -> Reading:
     """Read votes from a file, from all files of a folder, from standard input or a data frame.
 
@@ -88,10 +89,13 @@ def read_votes(
     in_order
         Whether the rows of a file are in the order in which every user voted; their numbers are
         then the times. By default, the order of the rows means nothing.
+    anonymous
+        Whether all votes are those of one crowd, whoever gave them; a column of users is then set
+        aside. By default that is so where no column can be the user, with a note.
     """
     options = Options(
         format, preset, user, left, right, winner, weight, group, labels, both_bad, drop_invalid,
-        features, time, duration, in_order,
+        features, time, duration, in_order, anonymous,
     )  # fmt: skip
     if not isinstance(source, str | Path):
         return Reading(*load_frame(Comparisons, source, "votes", options))

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from isplitlbi.abnormal import check_fdr
 from isplitlbi.data.comparisons import Comparisons
-from isplitlbi.data.labels import labels_of
+from isplitlbi.data.labels import OutcomeLabels, labels_of
 from isplitlbi.data.layout import TASTE
 from isplitlbi.data.readers import Parts
 from isplitlbi.data.summary import Summary
@@ -21,7 +21,7 @@ from isplitlbi.errors import InvalidSetting, InvalidVotes
 from isplitlbi.estimators.base import ScoreEstimator
 from isplitlbi.estimators.contract import check_is_fitted
 from isplitlbi.estimators.inputs import as_given, as_votes, check_choice, check_seed, threads_of
-from isplitlbi.fitting import FitSettings, Fitted, fit, fit_again
+from isplitlbi.fitting import FitSettings, Fitted, fit, fit_again, fit_crowd
 from isplitlbi.model.decomposition import Decomposition, decompose
 from isplitlbi.model.links import Link, link_named
 from isplitlbi.model.terms import Terms
@@ -143,6 +143,7 @@ class ISplitLBI(ScoreEstimator):
     3  item-04
     """
 
+    # Of an anonymous crowd, which follows no path, there is neither.
     path_: RegularizationPath
     time_: float
 
@@ -200,6 +201,7 @@ class ISplitLBI(ScoreEstimator):
         counts as personal above ``noise_level`` standard deviations of what noise alone would give.
         """
         check_is_fitted(self, "fitted_")
+        self._refuse_without_users("no deviations of users to split")
         out = self.path_.support_at(self.time_)
         found = decompose(self.votes(), self.parameters_, out, self.link_, self.nu_, noise_level)
         return found.framed_as(self._frame_kind)
@@ -252,6 +254,8 @@ class ISplitLBI(ScoreEstimator):
             checkpoints=folder,
         )  # fmt: skip
         settings = self._fit_settings(runtime.summary, folds, _is_winner_first(votes))
+        if runtime.summary.is_anonymous:
+            return self._fit_crowd(settings, runtime, progress, labels)
         reporter, share = Reporter(progress), SHARE_OF_FITTING if self.with_tests else 1.0
         of_fit, of_tests = reporter.part(share), reporter.part(1.0 - share, "testing users")
         fitted = fit(
@@ -261,6 +265,19 @@ class ISplitLBI(ScoreEstimator):
         self.adopt(fitted, labels=labels)
         if self.with_tests:
             self._test_after_fit(runtime, of_tests)
+        return self
+
+    def _fit_crowd(
+        self,
+        settings: FitSettings,
+        runtime: Workforce,
+        progress: Callable[[Progress], None] | None,
+        labels: OutcomeLabels,
+    ) -> Self:
+        """Fit one ranking for all: there are no users to follow, to choose for, or to test."""
+        assert isinstance(runtime, Local)  # a cluster refuses such votes
+        self.adopt(fit_crowd(runtime.votes, settings, runtime), labels=labels)
+        Reporter(progress).reach(Progress(1.0, 0.0, 0))
         return self
 
     def _test_after_fit(self, runtime: Workforce, reporter: Reporter) -> None:
@@ -274,6 +291,9 @@ class ISplitLBI(ScoreEstimator):
 
     def _fit_again(self, votes: Comparisons) -> Fitted:
         local = Local(votes, threads_of(self.n_jobs), self.backend)
+        if votes.is_anonymous:
+            winner_first = _is_winner_first(votes)
+            return fit_crowd(votes, self._fit_settings(local.summary, None, winner_first), local)
         return fit_again(self.fitted_, scheme_named(self.solver), local)
 
     def _terms(self, votes: Summary, winner_first: bool) -> Terms:

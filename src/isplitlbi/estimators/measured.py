@@ -21,6 +21,7 @@ from isplitlbi.estimators.cards import (
 )
 from isplitlbi.estimators.certainty import Certainty, Standing
 from isplitlbi.estimators.contract import check_is_fitted
+from isplitlbi.estimators.crowd import certainty_of
 from isplitlbi.estimators.head_to_head import HeadToHead, head_to_head
 from isplitlbi.estimators.leaderboard import (
     Counts,
@@ -164,6 +165,7 @@ class MeasuredEstimator(ScorePredictor):
         return UserCards(cards).framed_as(self._frame_kind)
 
     def _cards(self, users: list[int]) -> tuple[UserCard, ...]:
+        self._refuse_without_users("no card of a user")
         if self.fitted_.dynamics is None:
             raise InvalidSetting(
                 f"there are no cards of users: {type(self).__name__} does not say by how much "
@@ -173,7 +175,7 @@ class MeasuredEstimator(ScorePredictor):
 
     def _known_how_surely(self) -> Certainty:
         if self._certainty is None:
-            self._certainty = Certainty.of(self.votes(), self.fitted_)
+            self._certainty = certainty_of(self.votes(), self.fitted_)
         return self._certainty
 
     def _voter(self, user: Any) -> int:

@@ -18,7 +18,6 @@ from isplitlbi.estimators.certainty import (
     MOST_PLACES,
     MOST_USERS,
     SEED,
-    Certainty,
     OfUser,
     Seen,
     Standing,
@@ -26,6 +25,7 @@ from isplitlbi.estimators.certainty import (
     prior_variances,
     without_each,
 )
+from isplitlbi.estimators.crowd import certainty_of
 from isplitlbi.fitting import Fitted
 from isplitlbi.model.differences import LEVEL, student
 from isplitlbi.model.parameters import Parameters
@@ -59,13 +59,13 @@ def standing_of(votes: Comparisons, fitted: Fitted) -> Standing:
     Users are a draw from many: how the scores move when each is left out (jackknife) holds for
     other users, too. An estimator that takes all users for one has no variance to find, thresholds
     with a bound may stand at it, and very many items together would take too long: there, one step
-    has to do.
+    has to do. Of an anonymous crowd, votes are drawn, and not users.
     """
     voters, vector = np.flatnonzero(votes.votes_per_user), fitted.parameters.vector
     is_bounded = fitted.parameters.terms.ties == "bounded"
     is_large = vector.width > MOST_PLACES
     if fitted.dynamics is None or is_bounded or is_large or len(voters) < 2:
-        return Certainty.of(votes, fitted).scores()
+        return certainty_of(votes, fitted).scores()
     rng, nu = np.random.default_rng(SEED), fitted.dynamics.nu
     # Threads would wait for each other longer than these small matrices take.
     with threadpool_limits(1, user_api="blas"):
