@@ -106,7 +106,8 @@ def save_model(model: ScoreEstimator, folder: str | Path, *, force: bool = False
         _write_json(unfinished / "model.json", described)
         _write_json(unfinished / "about.json", about)
         ranking_table(model).write_csv(unfinished / "consensus.csv")
-        users_table(model).write_csv(unfinished / "users.csv")
+        if model.has_users:
+            users_table(model).write_csv(unfinished / "users.csv")
         write_arrays(unfinished / "votes.npz", _votes_as_arrays(fitted))
         if fitted.path is None or fitted.time is None:
             write_arrays(unfinished / "parameters.npz", _parameters_as_arrays(fitted.parameters))

@@ -437,6 +437,8 @@ class Comparisons:
         >>> votes.without(users="bob").users
         array(['ann'], dtype=object)
         """
+        if self.is_anonymous and (np.ndim(users) == 0 or len(users)):
+            raise InvalidVotes("these votes have no users to leave out; leave out items only.")
         kept = np.ones(self.n_votes, dtype=np.bool_)
         for ids, labels, what, columns in (
             (users, self.users, "user", (self.user,)),

@@ -303,7 +303,7 @@ class ScoreEstimator(MeasuredEstimator):
             Of Dask: users are tested on its workers, which get the votes as for a fit.
         """
         check_is_fitted(self, "fitted_")
-        self._refuse_without_users("nobody to test")
+        self.refuse_without_users("nobody to test")
         fdr = self.fdr if fdr is None else fdr
         check_fdr(fdr)
         if fdr not in self._tested:
@@ -409,7 +409,7 @@ class ScoreEstimator(MeasuredEstimator):
             Ids, or one id. An unknown one is an error that names the nearest.
         """
         check_is_fitted(self, "fitted_")
-        self._refuse_without_users("nobody to leave out")
+        self.refuse_without_users("nobody to leave out")
         one = isinstance(users, str | int | np.integer)
         left_out = np.zeros(len(self.users_), dtype=np.bool_)
         left_out[self._user_vocabulary.require([users] if one else list(users))] = True

@@ -95,10 +95,10 @@ class VoteEstimator(Estimator):
         """
         check_is_fitted(self)
         if user is not None:
-            self._refuse_without_users("no user to ask for")
+            self.refuse_without_users("no user to ask for")
         return -1 if user is None else int(self._user_vocabulary.require([user])[0])
 
-    def _refuse_without_users(self, lacking: str) -> None:
+    def refuse_without_users(self, lacking: str) -> None:
         """Refuse what needs users, where the votes are those of an anonymous crowd."""
         if self._is_anonymous:
             raise InvalidSetting(f"the votes of this model have no users, so there is {lacking}.")
