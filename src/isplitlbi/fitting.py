@@ -271,7 +271,8 @@ def fit_crowd(votes: Comparisons, settings: FitSettings, runtime: Runtime) -> Fi
         parameters = Parameters.of_consensus(votes, common)
     else:
         sizes = estimate_sizes(votes, link, terms.of_crowd(), runtime, seed=settings.seed or 0)
-        parameters = fit_before_entries(votes, link, Dynamics(sizes.nu), runtime, terms=sizes.terms)
+        found = fit_before_entries(votes, link, Dynamics(sizes.nu), runtime, terms=sizes.terms)
+        parameters = replace(found, deviation=np.zeros_like(found.deviation))
     return Fitted(votes, Summary.of(votes), link, None, None, parameters)
 
 

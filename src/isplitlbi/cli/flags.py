@@ -29,6 +29,7 @@ OPTIONS = {
     "column:time": "--time-column",
     "column:duration": "--duration-column",
     "in_order": "--in-order",
+    "anonymous": "--anonymous",
     # how a model is fitted
     "nu": "--nu",
     "kappa": "--kappa",

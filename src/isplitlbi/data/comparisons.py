@@ -14,7 +14,6 @@ features   numbers that belong to a vote, such as how much longer the left item 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
@@ -22,6 +21,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from isplitlbi.data.columns import check_shape, freeze, in_use, indexed_ids
 from isplitlbi.data.features import (
     LEFT_AND_RIGHT,
     FeatureColumns,
@@ -34,16 +34,15 @@ from isplitlbi.data.loading import Options, load, load_frame
 from isplitlbi.data.notes import log_changes
 from isplitlbi.data.outcomes import WINNERS, outcomes_of_column
 from isplitlbi.data.times import durations_of, times_of
-from isplitlbi.data.vocabulary import Vocabulary, as_series, first_of, main_figures, show
-from isplitlbi.errors import InvalidRows, InvalidSetting, InvalidVotes
+from isplitlbi.data.vocabulary import Vocabulary, as_series, main_figures
+from isplitlbi.errors import InvalidSetting, InvalidVotes
 from isplitlbi.lazy import pl
 from isplitlbi.markup import as_html
-from isplitlbi.typing import Floats, Integers, Labels, Mask, Places
+from isplitlbi.typing import Floats, Integers, Labels, Places
 
 __all__ = ["Comparisons"]
 
 FIRST = 5  # votes that a notebook shows
-CROWD = "everybody"  # who gave votes that nobody in particular has given
 _PER_VOTE = ("user", "left", "right", "outcome", "weight", "group", "time", "duration")
 
 
@@ -80,7 +79,7 @@ class Comparisons:
     # Of which kind the frame was that they came in: results are frames of that kind, too.
     frame_kind: str = field(default=DEFAULT_KIND, kw_only=True)
     file: str | None = field(default=None, kw_only=True)  # the name of that which was read
-    # Whether nobody knows whose votes they are: all are then those of one user, `CROWD`.
+    # Whether nobody knows whose votes they are: all are then those of one user, `columns.CROWD`.
     is_anonymous: bool = field(default=False, kw_only=True)
 
     # --- how votes come in -----------------------------------------------------------------
@@ -195,31 +194,8 @@ class Comparisons:
         Parts of votes, of which others are to come, need not have all that votes need. Without
         users, the votes are those of one anonymous crowd.
         """
-        _check_shape(series, names, source)
-        is_anonymous = "user" not in series
-        with ThreadPoolExecutor(1) as beside:  # the users take about as long as the items
-            if is_anonymous:
-                of_users = beside.submit(_one_crowd, len(series["left"]))
-            else:
-                of_users = beside.submit(
-                    Vocabulary.indexed, series["user"], what=names["user"], source=source
-                )
-            items, (left, right) = Vocabulary.indexed(
-                series["left"], series["right"],
-                what=f"{names['left']}/{names['right']}", source=source,
-            )  # fmt: skip
-            users, (user,) = of_users.result()
-        for role, vocabulary, codes in (
-            ("left", items, left), ("right", items, right), ("user", users, user),
-        )[: 2 if is_anonymous else 3]:  # fmt: skip
-            if vocabulary.labels[0] == "" and (codes == 0).any():  # the first in order, if any
-                raise _missing(source, codes == 0, names[role])
-        same = left == right
-        if row := first_of(same):
-            raise InvalidRows.of(
-                source, same, f"item {show(series['left'][row - 1])} is compared with itself",
-                "Remove the row or correct one of its items",
-            )  # fmt: skip
+        check_shape(series, names, source)
+        users, items, user, left, right = indexed_ids(series, names, source)
         outcome = outcomes_of_column(series["winner"], names["winner"], labels, source)
         weight = (
             weights_of(series["weight"], names["weight"], source) if "weight" in series else None
@@ -237,11 +213,11 @@ class Comparisons:
             read(series[role], names[role], source) if role in series else None
             for role, read in (("time", times_of), ("duration", durations_of))
         )
-        _freeze(user, left, right, outcome, weight, group, time, duration)
+        freeze(user, left, right, outcome, weight, group, time, duration)
         return cls(
             users.labels, items.labels, user, left, right, outcome, weight, group,
             groups=groups, features=numbers, time=time, duration=duration,
-            is_anonymous=is_anonymous,
+            is_anonymous="user" not in series,
         )  # fmt: skip
 
     @classmethod
@@ -281,7 +257,7 @@ class Comparisons:
             else np.concatenate([getattr(part, name) for part in known])
             for name in _PER_VOTE
         }
-        _freeze(*columns.values())
+        freeze(*columns.values())
         numbers = None
         if of_parts := [part.features for part in parts if part.features is not None]:
             numbers = Features.joined(of_parts)
@@ -416,7 +392,7 @@ class Comparisons:
             values = getattr(self, name)
             if values is not None:
                 parts[name] = values[chosen]
-        _freeze(*parts.values())
+        freeze(*parts.values())
         if self.features is not None:
             parts["features"] = self.features.subset(chosen)
         return replace(self, **parts, whole=self if self.whole is None else self.whole)
@@ -463,55 +439,13 @@ class Comparisons:
         for name in _PER_VOTE:
             values = getattr(self, name)
             parts[name] = None if values is None else values[rows]
-        parts["users"], (parts["user"],) = _in_use(self.users, parts["user"])
+        parts["users"], (parts["user"],) = in_use(self.users, parts["user"])
         sides = parts["left"], parts["right"]
-        parts["items"], (parts["left"], parts["right"]) = _in_use(self.items, *sides)
+        parts["items"], (parts["left"], parts["right"]) = in_use(self.items, *sides)
         if self.groups is not None and parts["group"] is not None:
-            parts["groups"], (parts["group"],) = _in_use(self.groups, parts["group"])
-        _freeze(*(parts[name] for name in (*_PER_VOTE, "users", "items")))
+            parts["groups"], (parts["group"],) = in_use(self.groups, parts["group"])
+        freeze(*(parts[name] for name in (*_PER_VOTE, "users", "items")))
         if self.features is not None:
             differences = self.features.differences[rows]
             parts["features"] = Features.of(self.features.names, differences, parts["weight"])
         return replace(self, **parts)
-
-
-def _in_use(labels: Labels, *columns: Integers) -> tuple[Labels, list[Integers]]:
-    """Return the labels that columns of indices use, and the columns as indices into these."""
-    used = np.zeros(len(labels), dtype=np.bool_)
-    for column in columns:
-        used[column] = True
-    place = (np.cumsum(used) - 1).astype(np.int32)
-    return labels[used], [place[column] for column in columns]
-
-
-def _check_shape(series: Mapping[str, pl.Series], names: Mapping[str, str], source: str) -> None:
-    """Refuse columns of unequal length, without rows, or with missing values."""
-    first = "user" if "user" in series else "left"
-    n_votes = len(series[first])
-    for role, column in series.items():
-        if len(column) != n_votes:
-            raise InvalidVotes(
-                f"{source}: {names[role]!r} has {len(column)} rows, "
-                f"{names[first]!r} has {n_votes}. Give columns of equal length."
-            )
-    if n_votes == 0:
-        raise InvalidVotes(f"{source}: there are no votes in it. Give at least one row.")
-    for role, column in series.items():
-        if column.null_count():
-            raise _missing(source, column.is_null(), names[role])
-
-
-def _one_crowd(n_votes: int) -> tuple[Vocabulary, list[Integers]]:
-    """Return the only user of votes without users, and whose every vote is."""
-    crowd = Vocabulary(np.array([CROWD], dtype=object), "user")
-    return crowd, [np.zeros(n_votes, dtype=np.int32)]
-
-
-def _freeze(*arrays: NDArray[Any] | None) -> None:
-    for array in arrays:
-        if array is not None:
-            array.setflags(write=False)
-
-
-def _missing(source: str, rows: pl.Series | Mask, name: str) -> InvalidRows:
-    return InvalidRows.of(source, rows, f"{name} is missing", "Fill it in or remove the row")

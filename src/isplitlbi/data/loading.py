@@ -125,6 +125,11 @@ class Options:
         """Refuse what no file can be read with."""
         feature_names(self.features)
         refuse_two_orders(self.time, self.in_order)
+        if self.anonymous and self.user is not None:
+            raise InvalidSetting(
+                "votes cannot have users and be anonymous. Leave out ",
+                Setting("user", of="column"), " or ", Setting("anonymous", True), ".",
+            )  # fmt: skip
         if self.both_bad not in ("tie", "drop"):
             raise InvalidSetting(f"both_bad is {self.both_bad!r}; it must be tie or drop.")
 

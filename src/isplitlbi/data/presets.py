@@ -73,6 +73,11 @@ class Preset:
         choices = [*self.columns.values(), *self.optional.values()]
         return frozenset(name for names in choices for name in names)
 
+    def without_users(self) -> Preset:
+        """Return the same without a column of users."""
+        others = {role: names for role, names in self.columns.items() if role != "user"}
+        return replace(self, columns=others)
+
     def features(
         self, names: Sequence[str], columns: list[str], source: str
     ) -> list[FeatureColumns]:
@@ -249,11 +254,6 @@ def lay_out(
     A column whose name differs from the known one in case or spaces only is taken, with a note.
     Without users there is no column of theirs: where it is asked for, or none can be it.
     """
-    if anonymous and "user" in asked:
-        raise InvalidSetting(
-            "the votes cannot have users and be anonymous. Leave out ",
-            Setting("user", of="column"), " or ", Setting("anonymous", True), ".",
-        )  # fmt: skip
     asked = {role: column_named(name, columns) or name for role, name in asked.items()}
     require(asked, columns, source)
     if preset is not None:
@@ -264,15 +264,11 @@ def lay_out(
         # What is known of times says nothing about the layout.
         telling = {role: name for role, name in asked.items() if role not in TIMES}
         layout = _recognise_layout(columns, telling, source, anonymous=anonymous)
+    if anonymous or not ("user" in asked or _columns_of_users(columns)):
+        aside: list[Note] = [UsersSetAside(name) for name in _columns_of_users(columns)[:1]]
+        notes += aside if anonymous else [NoUsers()]
+        layout = layout.without_users()
     roles = {**layout.columns, **layout.optional}
-    of_users = [name for each in layout.columns["user"] if (name := column_named(each, columns))]
-    has_users = "user" in asked or bool(of_users) or _may_have_users(columns)
-    if anonymous or not has_users:
-        notes += [UsersSetAside(of_users[0])] if of_users else [] if anonymous else [NoUsers()]
-        layout = replace(
-            layout, columns={r: c for r, c in roles.items() if r in layout.columns and r != "user"}
-        )
-        del roles["user"]
     for role in asked:
         if role not in roles:
             raise InvalidVotes(
@@ -366,17 +362,17 @@ def column_named(name: str, columns: list[str]) -> str | None:
     return alike[0] if len(alike) == 1 else None
 
 
-def _may_have_users(columns: list[str]) -> bool:
-    """Say whether a column has the name of users in any layout."""
-    names = {name for layout in PRESETS.values() for name in layout.columns["user"]}
-    return any(column_named(name, columns) for name in names)
+def _columns_of_users(columns: list[str]) -> list[str]:
+    """Return the columns that have the name of users in any layout."""
+    names = {folded(name) for layout in PRESETS.values() for name in layout.columns["user"]}
+    return [column for column in columns if folded(column) in names]
 
 
 def _recognise_layout(
     columns: list[str], asked: dict[str, str], source: str, *, anonymous: bool = False
 ) -> Preset:
     layouts = {layout.name: layout for layout in PRESETS.values()}.values()
-    if anonymous or not ("user" in asked or _may_have_users(columns)):
+    if anonymous or not ("user" in asked or _columns_of_users(columns)):
         asked = {"user": "", **asked}  # there need be none
     absent = {layout.name: _absent(layout, columns, asked) for layout in layouts}
     fitting = [layout for layout in layouts if not absent[layout.name]]

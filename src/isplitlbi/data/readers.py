@@ -66,10 +66,8 @@ def read_votes(
     source
         A path, or ``-`` for standard input; compressed with gzip or not. Of a folder see `Parts`.
         Or a data frame, of which ids stay what they are.
-    format
-        One of `FORMATS`; recognised from the first bytes by default.
-    preset
-        One of `PRESETS`; recognised from the names of the columns by default.
+    format, preset
+        One of `FORMATS`, and one of `PRESETS`; recognised by default.
     user, left, right, winner, weight, group
         Names of columns, where they are not those of the preset.
     labels
@@ -90,8 +88,8 @@ def read_votes(
         Whether the rows of a file are in the order in which every user voted; their numbers are
         then the times. By default, the order of the rows means nothing.
     anonymous
-        Whether all votes are those of one crowd, whoever gave them; a column of users is then set
-        aside. By default that is so where no column can be the user, with a note.
+        Whether all votes are those of one crowd: users are set aside. Without, that is so where no
+        column can be the user.
     """
     options = Options(
         format, preset, user, left, right, winner, weight, group, labels, both_bad, drop_invalid,

@@ -35,9 +35,12 @@ def certainty_of(votes: Comparisons, fitted: Fitted) -> Certainty:
     kept, row = np.flatnonzero(terms.is_common(vector) > 0.0), np.full(vector.width, -1)
     row[kept] = np.arange(len(kept))
     bent, pulls, weight = _told(votes, fitted)
-    precision = terms.precision(vector)[kept] + LEAST_CURVATURE
-    bent = bent[np.ix_(kept, kept)]
-    inverse = np.asarray(np.linalg.inv(bent + np.diag(precision)), dtype=np.float64)
+    bent, precision = bent[np.ix_(kept, kept)], terms.precision(vector)[kept]
+    held = bent + np.diag(precision + LEAST_CURVATURE)
+    scores = row[vector.scores]
+    if not precision[scores].any():  # only differences of scores count: their mean may be held
+        held[np.ix_(scores, scores)] += float(np.diag(bent)[scores].mean())
+    inverse = np.asarray(np.linalg.inv(held), dtype=np.float64)
     squares = (pulls.T @ _times(pulls, weight)).toarray()[np.ix_(kept, kept)]
     # Units that take part in a fit are nearer to it than others: as with residuals.
     n_units = float(weight.sum())

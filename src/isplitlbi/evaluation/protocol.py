@@ -299,8 +299,7 @@ def evaluate(
     votes
         The votes.
     methods
-        Names from `METHODS` or `FAMILIES`; by default `DEFAULT_METHODS`. Of an anonymous crowd,
-        methods that are about users alone are left out.
+        Names from `METHODS` or `FAMILIES`; an anonymous crowd leaves out those about users alone.
     repeats
         Number of splits.
     test_share
