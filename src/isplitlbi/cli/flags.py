@@ -64,7 +64,7 @@ OPTIONS = {
 }
 
 # Options that are there or not, and take no value.
-SWITCHES = ("--drop-invalid", "--in-order", "--resume", "--force")
+SWITCHES = ("--drop-invalid", "--in-order", "--anonymous", "--resume", "--force")
 
 
 def as_option(setting: Setting) -> str:
