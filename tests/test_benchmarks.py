@@ -120,3 +120,13 @@ def test_bulk_predicts_files_of_all_formats():
         [way, n] for way in ("csv", "csv.gz", "jsonl", "parquet") for n in ("300", "600")
     ]
     assert last.startswith("bulk: at most 1.")
+
+
+def test_the_intervals_of_a_crowd_are_measured():
+    done = run("crowd.py", "--studies", "8", "--draws", "0", "--items", "8", "--votes", "600")
+    assert done.returncode in (0, 1), done.stderr
+    header, single, groups, last = done.stdout.splitlines()
+    assert header.split()[0] == "held"
+    assert 0.85 < float(single.split()[2]) <= 1.0
+    assert float(groups.split()[2]) < float(groups.split()[1])  # which takes them for single
+    assert last.startswith("crowd: ")

@@ -100,7 +100,8 @@ def rebuilt(votes, order=None, swapped=False):
 def arrays_of(votes):
     """Return every array of the votes by name, slots and edges included."""
     named = {field.name: getattr(votes, field.name) for field in fields(votes)}
-    del named["whole"], named["frame_kind"], named["file"]
+    for name in ("whole", "frame_kind", "file", "is_anonymous"):
+        del named[name]
     if (features := named.pop("features")) is not None:
         named |= {
             f"features.{field.name}": getattr(features, field.name) for field in fields(features)

@@ -34,7 +34,7 @@ from isplitlbi.model.links import Link
 from isplitlbi.model.parameters import Parameters
 from isplitlbi.model.terms import PAPER, Terms
 from isplitlbi.path import MOST_SNAPSHOTS, Ending, RegularizationPath
-from isplitlbi.runtime.base import Workforce
+from isplitlbi.runtime.base import Runtime, Workforce
 from isplitlbi.runtime.local import Local
 from isplitlbi.runtime.progress import Progress, Reporter
 from isplitlbi.selection import (
@@ -51,12 +51,13 @@ from isplitlbi.solvers.beside import follow_beside
 from isplitlbi.solvers.checkpoints import Checkpoints
 from isplitlbi.solvers.driver import follow
 from isplitlbi.solvers.implicit import Implicit
-from isplitlbi.solvers.scales import Given
+from isplitlbi.solvers.likelihood import fit_before_entries, fit_consensus
+from isplitlbi.solvers.scales import Given, estimate_sizes
 from isplitlbi.solvers.settings import Dynamics, PathSettings, Scheme
 from isplitlbi.solvers.state import State
 from isplitlbi.typing import Floats, Indices
 
-__all__ = ["FitSettings", "Fitted", "fit", "fit_again", "fit_beside"]
+__all__ = ["FitSettings", "Fitted", "fit", "fit_again", "fit_beside", "fit_crowd"]
 
 # Where the user in the middle deviates by less than this share of what all do, few differ by much,
 # and nu is what fits the others. It was settled on simulated studies: benchmarks/sizes.py. Below
@@ -278,6 +279,24 @@ def fit_beside(fitted: Fitted, scheme: Scheme, local: Local) -> Fitted:
         fitted, votes=local.votes, summary=Summary.of(local.votes), parameters=beside.at(time),
         path=beside, selection=None, costs=None,
     )  # fmt: skip
+
+
+def fit_crowd(votes: Comparisons, settings: FitSettings, runtime: Runtime) -> Fitted:
+    """Fit one ranking for all, where nobody knows whose votes they are.
+
+    There is nothing of users' own, and so no path to follow and no time to choose. The prior of
+    scores and habits is as wide as the votes tell; the paper's terms have none.
+    """
+    link, terms = settings.link, settings.terms
+    if terms.ties == "bounded":
+        delta = settings.candidates[0].delta
+        common = fit_consensus(votes, link, delta, runtime=runtime)
+        parameters = Parameters.of_consensus(votes, common)
+    else:
+        sizes = estimate_sizes(votes, link, terms.of_crowd(), runtime, seed=settings.seed or 0)
+        found = fit_before_entries(votes, link, Dynamics(sizes.nu), runtime, terms=sizes.terms)
+        parameters = replace(found, deviation=np.zeros_like(found.deviation))
+    return Fitted(votes, Summary.of(votes), link, None, None, parameters)
 
 
 def _refuse_on_a_cluster(settings: FitSettings) -> None:

@@ -107,7 +107,8 @@ def save_model(model: ScoreEstimator, folder: str | Path, *, force: bool = False
         _write_json(unfinished / "model.json", described)
         _write_json(unfinished / "about.json", about)
         ranking_table(model).write_csv(unfinished / "consensus.csv")
-        users_table(model).write_csv(unfinished / "users.csv")
+        if model.has_users:
+            users_table(model).write_csv(unfinished / "users.csv")
         write_arrays(unfinished / "votes.npz", _votes_as_arrays(fitted))
         if fitted.path is None or fitted.time is None:
             write_arrays(unfinished / "parameters.npz", _parameters_as_arrays(fitted.parameters))
@@ -273,6 +274,8 @@ def _votes_as_arrays(fitted: Fitted) -> dict[str, Any]:
             arrays[name] = getattr(votes, name)
     if votes.groups is not None:
         arrays["groups"] = votes.groups.tolist()
+    if votes.is_anonymous:
+        arrays["is_anonymous"] = np.array(True)
     if votes.features is not None:
         arrays["differences"] = votes.features.differences
     return arrays
@@ -382,6 +385,8 @@ def _votes_of(
         ids = arrays[name]
         arrays[name] = np.array(ids, dtype=object if isinstance(ids[0], str) else np.int64)
     units = None
+    if "is_anonymous" in arrays:
+        arrays["is_anonymous"] = bool(arrays["is_anonymous"])
     if "features" in arrays:
         units = Units(tuple(arrays.pop("features")), arrays.pop("scale"))
     if votes_in is None:

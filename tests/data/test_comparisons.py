@@ -293,7 +293,7 @@ def test_bad_votes_in_a_file_are_refused_with_the_name_of_the_file(text, fragmen
         assert fragment in str(caught.value)
 
 
-@pytest.mark.parametrize("role", ["user", "left", "right", "winner"])
+@pytest.mark.parametrize("role", ["left", "right", "winner"])
 def test_a_missing_column_is_named_with_those_found_and_how_to_name_another(role):
     frame = pl.DataFrame(TABLE).drop(role)
     with pytest.raises(InvalidVotes) as caught:

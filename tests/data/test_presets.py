@@ -510,3 +510,57 @@ def test_fields_may_be_separated_otherwise_and_that_is_told(separator, tmp_path)
     both = written(tmp_path, content.replace(",", separator).replace("user", "us;e\tr", 1))
     with pytest.raises(InvalidVotes, match=r"separated by ';' and '\\t'. Export it with commas"):
         read_votes(both, format="csv")
+
+
+# --- without users -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_every_layout_may_lack_its_users(name, tmp_path):
+    content, votes = LAYOUTS[name]
+    table = pl.read_csv(content.encode(), infer_schema=False)
+    known = {column for preset in PRESETS.values() for column in preset.columns["user"]}
+    path = tmp_path / "votes.csv"
+    table.drop(known, strict=False).write_csv(path)
+    without = read_votes(path)
+    assert any(str(note).startswith("No column can be the user") for note in without.notes)
+    path.write_text(content)
+    aside = read_votes(path, anonymous=True)
+    assert any("are set aside" in str(note) for note in aside.notes)
+    for reading in (without, aside):
+        found = reading.votes
+        assert found.is_anonymous
+        assert found.users.tolist() == ["everybody"]
+        assert [each[1:4] for each in as_tuples(found)] == [each[1:4] for each in votes]
+
+
+def test_a_column_that_may_be_the_user_is_not_passed_over():
+    frame = pl.DataFrame({"left": ["a"], "right": ["b"], "winner": ["tie"], "Annotator": ["x"]})
+    with pytest.raises(InvalidVotes, match="no column 'user' for the user; found: left"):
+        read_votes(frame)
+    reading = read_votes(frame, anonymous=True)
+    assert [str(note) for note in reading.notes] == [
+        "The users in 'Annotator' are set aside: all votes are those of one crowd."
+    ]
+    assert read_votes(frame, user="Annotator").votes.users.tolist() == ["x"]
+    with pytest.raises(InvalidSetting, match="votes cannot have users and be anonymous"):
+        read_votes(frame, user="Annotator", anonymous=True)
+
+
+def test_frames_without_users_are_a_crowd_and_that_is_logged(caplog):
+    frame = pl.DataFrame({"left": ["a"], "right": ["b"], "winner": ["tie"]})
+    assert Comparisons.from_frame(frame, anonymous=True).is_anonymous
+    assert caplog.messages == []
+    assert Comparisons.from_frame(frame).is_anonymous
+    (said,) = caplog.messages
+    assert said.startswith("votes: No column can be the user, so all votes are those of one")
+
+
+def test_parts_of_a_folder_all_have_users_or_none_has(tmp_path):
+    (tmp_path / "a.csv").write_text("left,right,winner\na,b,left\n")
+    (tmp_path / "b.csv").write_text("left,right,winner\nb,c,tie\n")
+    assert read_votes(tmp_path).votes.is_anonymous
+    (tmp_path / "b.csv").write_text("user,left,right,winner\nu,b,c,tie\n")
+    with pytest.raises(InvalidVotes, match="no users"):
+        read_votes(tmp_path)
+    assert len(read_votes(tmp_path, anonymous=True).votes) == 2

@@ -32,6 +32,7 @@ OPTIONS = {
     "in_order": "--in-order",
     "since": "--since",
     "until": "--until",
+    "anonymous": "--anonymous",
     # how a model is fitted
     "nu": "--nu",
     "kappa": "--kappa",
@@ -66,7 +67,7 @@ OPTIONS = {
 }
 
 # Options that are there or not, and take no value.
-SWITCHES = ("--drop-invalid", "--in-order", "--resume", "--force")
+SWITCHES = ("--drop-invalid", "--in-order", "--anonymous", "--resume", "--force")
 
 
 def as_option(setting: Setting) -> str:

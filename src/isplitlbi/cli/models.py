@@ -350,7 +350,8 @@ def report(
         refuse_same_folder(since, model)
     fitted = load(model, call, threads)
     earlier = None if since is None else load(since, call, threads)
-    _test_users(fitted, None, quiet)
+    if fitted.has_users:
+        _test_users(fitted, None, quiet)
     save_report(fitted, output, title, quiet, earlier)
 
 
@@ -362,12 +363,10 @@ def save_report(
     since: ScoreEstimator | None = None,
 ) -> None:
     """Write the report of a model and say where it is."""
-    from isplitlbi.output.report import TITLE, write_report
+    from isplitlbi.output.report import write_report
 
     with progress_bar("Report", quiet) as progress:
-        write_report(
-            model, file, title=TITLE if title is None else title, since=since, progress=progress
-        )
+        write_report(model, file, title=title, since=since, progress=progress)
     print(f"Report: {file} ({file.stat().st_size / 1e6:.1f} MB). Open it in a browser.")
 
 
@@ -402,5 +401,7 @@ def _known(model: ScoreEstimator, kind: str, name: str | None) -> Any:
     """Return an id of the model as the model spells it; an unknown one is an error."""
     from isplitlbi.data.vocabulary import Vocabulary
 
+    if kind == "user" and name is not None:
+        model.refuse_without_users("no user to ask for")
     ids = model.users_ if kind == "user" else model.items_
     return None if name is None else Vocabulary(ids, kind).spelled(name)

@@ -121,6 +121,14 @@ FeatureNames = Annotated[
         "column length of differences; may be repeated.",
     ),
 ]
+Anonymous = Annotated[
+    bool,
+    typer.Option(
+        "--anonymous",
+        help="All votes are those of one crowd; a column of users is set aside. This is so where "
+        "no column can be the user, too.",
+    ),
+]
 Labels = Annotated[
     list[str] | None,
     typer.Option("--label", help="What a word means, such as draw=tie; may be repeated."),
@@ -251,6 +259,7 @@ def _votes_to_read(
     in_order: InOrder = False,
     since: Since = None,
     until: Until = None,
+    anonymous: Anonymous = False,
     feature: FeatureNames = None,
     label: Labels = None,
     both_bad: BothBadVotes = BothBad.tie,
@@ -264,7 +273,7 @@ def _votes_to_read(
         "winner": winner, "weight": weight, "count": count, "group": group,
         "labels": _labels(label or []), "both_bad": both_bad.value, "drop_invalid": drop_invalid,
         "features": feature or None, "time": time_column, "duration": duration_column,
-        "in_order": in_order, "since": since, "until": until,
+        "in_order": in_order, "since": since, "until": until, "anonymous": anonymous,
     }  # fmt: skip
     return VotesToRead(votes, options, without or [])
 

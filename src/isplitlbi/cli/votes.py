@@ -190,8 +190,10 @@ def show_fit(model: ISplitLBI, output: Path, seconds: float, format: Format) -> 
     if format is Format.table:
         print_fit(standard_output(), model, output, seconds)
         return
-    figures = {"model": str(output), "seconds": round(seconds, 2), "time": model.time_,
-               "nu": model.nu_, "kappa": model.kappa_, **main_figures(model)}  # fmt: skip
+    figures: dict[str, Any] = {"model": str(output), "seconds": round(seconds, 2)}
+    if model.has_users:
+        figures |= {"time": model.time_, "nu": model.nu_, "kappa": model.kappa_}
+    figures |= main_figures(model)
     if format is Format.json:
         print_json(figures)
     else:
@@ -246,11 +248,10 @@ def evaluate(
     This is the paper's protocol: hold out a fifth of every user's votes, fit every method on the
     other votes, and predict the held-out votes. Repeat this with other random splits.
     """
-    from isplitlbi.evaluation.protocol import DEFAULT_METHODS
     from isplitlbi.evaluation.protocol import evaluate as run
 
     listen_to_remarks(quiet)
-    asked = DEFAULT_METHODS if methods is None else [name.strip() for name in methods.split(",")]
+    asked = None if methods is None else [name.strip() for name in methods.split(",")]
     reading = votes.read(quiet=quiet)
     with progress_bar("Evaluating", quiet) as progress:
         found = run(

@@ -1,20 +1,23 @@
-"""Columns that are to be votes: as they are given, and what all of them must have."""
+"""Columns that are to be votes: as they are given, checked, and with indices for ids."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from isplitlbi.data.features import LEFT_AND_RIGHT, FeatureColumns, feature_names
-from isplitlbi.data.vocabulary import as_series
+from isplitlbi.data.vocabulary import Vocabulary, as_series, first_of, show
 from isplitlbi.errors import InvalidRows, InvalidSetting, InvalidVotes
 from isplitlbi.lazy import pl
 from isplitlbi.typing import Integers, Labels, Mask
 
-__all__ = ["Columns", "check_lengths", "check_shape", "freeze", "in_use", "missing"]
+__all__ = ["CROWD", "Columns", "check_lengths", "check_shape", "freeze", "in_use", "indexed_ids"]
+
+CROWD = "everybody"  # who gave votes that nobody in particular has given
 
 
 class Columns(NamedTuple):
@@ -44,28 +47,71 @@ class Columns(NamedTuple):
 
 def check_lengths(series: Mapping[str, pl.Series], names: Mapping[str, str], source: str) -> None:
     """Refuse columns of unequal length."""
-    n_votes = len(series["user"])
+    first = "user" if "user" in series else "left"
+    n_votes = len(series[first])
     for role, column in series.items():
         if len(column) != n_votes:
             raise InvalidVotes(
                 f"{source}: {names[role]!r} has {len(column)} rows, "
-                f"{names['user']!r} has {n_votes}. Give columns of equal length."
+                f"{names[first]!r} has {n_votes}. Give columns of equal length."
             )
 
 
 def check_shape(series: Mapping[str, pl.Series], names: Mapping[str, str], source: str) -> None:
     """Refuse columns of unequal length, without rows, or with missing values."""
     check_lengths(series, names, source)
-    if len(series["user"]) == 0:
+    if len(series["left"]) == 0:
         raise InvalidVotes(f"{source}: there are no votes in it. Give at least one row.")
     for role, column in series.items():
         if column.null_count():
-            raise missing(source, column.is_null(), names[role])
+            raise _missing(source, column.is_null(), names[role])
 
 
-def missing(source: str, rows: pl.Series | Mask, name: str) -> InvalidRows:
-    """Return what is said of rows without a value."""
-    return InvalidRows.of(source, rows, f"{name} is missing", "Fill it in or remove the row")
+class Indexed(NamedTuple):
+    """The ids of users and items, and the index of each vote's."""
+
+    users: Vocabulary
+    items: Vocabulary
+    user: Integers
+    left: Integers
+    right: Integers
+
+
+def indexed_ids(series: Mapping[str, pl.Series], names: Mapping[str, str], source: str) -> Indexed:
+    """Index the ids of votes; refuse empty ones, and items that are compared with themselves.
+
+    Where there is no column of users, all votes are those of one crowd.
+    """
+    with ThreadPoolExecutor(1) as beside:  # the users take about as long as the items
+        if "user" in series:
+            of_users = beside.submit(
+                Vocabulary.indexed, series["user"], what=names["user"], source=source
+            )
+        else:
+            of_users = beside.submit(_one_crowd, len(series["left"]))
+        items, (left, right) = Vocabulary.indexed(
+            series["left"], series["right"],
+            what=f"{names['left']}/{names['right']}", source=source,
+        )  # fmt: skip
+        users, (user,) = of_users.result()
+    for role, vocabulary, codes in (
+        ("user", users, user), ("left", items, left), ("right", items, right),
+    ):  # fmt: skip
+        if vocabulary.labels[0] == "" and (codes == 0).any():  # the first in order, if any
+            raise _missing(source, codes == 0, names[role])
+    same = left == right
+    if row := first_of(same):
+        raise InvalidRows.of(
+            source, same, f"item {show(series['left'][row - 1])} is compared with itself",
+            "Remove the row or correct one of its items",
+        )  # fmt: skip
+    return Indexed(users, items, user, left, right)
+
+
+def _one_crowd(n_votes: int) -> tuple[Vocabulary, list[Integers]]:
+    """Return the only user of votes without users, and whose every vote is."""
+    crowd = Vocabulary(np.array([CROWD], dtype=object), "user")
+    return crowd, [np.zeros(n_votes, dtype=np.int32)]
 
 
 def in_use(labels: Labels, *columns: Integers) -> tuple[Labels, list[Integers]]:
@@ -82,3 +128,7 @@ def freeze(*arrays: NDArray[Any] | None) -> None:
     for array in arrays:
         if array is not None:
             array.setflags(write=False)
+
+
+def _missing(source: str, rows: pl.Series | Mask, name: str) -> InvalidRows:
+    return InvalidRows.of(source, rows, f"{name} is missing", "Fill it in or remove the row")

@@ -14,7 +14,6 @@ features   numbers that belong to a vote, such as how much longer the left item 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
@@ -28,7 +27,7 @@ from isplitlbi.data.columns import (
     check_shape,
     freeze,
     in_use,
-    missing,
+    indexed_ids,
 )
 from isplitlbi.data.counts import counts_of
 from isplitlbi.data.features import FeatureColumns, Features, weights_of
@@ -39,7 +38,7 @@ from isplitlbi.data.options import Options
 from isplitlbi.data.outcomes import WINNERS, outcomes_of_column
 from isplitlbi.data.several import load_any, name_of_all
 from isplitlbi.data.times import durations_of, times_of
-from isplitlbi.data.vocabulary import Vocabulary, as_series, first_of, main_figures, show
+from isplitlbi.data.vocabulary import Vocabulary, as_series, main_figures
 from isplitlbi.errors import InvalidRows, InvalidSetting, InvalidVotes
 from isplitlbi.lazy import pl
 from isplitlbi.markup import as_html
@@ -84,13 +83,15 @@ class Comparisons:
     # Of which kind the frame was that they came in: results are frames of that kind, too.
     frame_kind: str = field(default=DEFAULT_KIND, kw_only=True)
     file: str | None = field(default=None, kw_only=True)  # the name of that which was read
+    # Whether nobody knows whose votes they are: all are then those of one user, `columns.CROWD`.
+    is_anonymous: bool = field(default=False, kw_only=True)
 
     # --- how votes come in -----------------------------------------------------------------
 
     @classmethod
     def from_arrays(
         cls,
-        user: ArrayLike,
+        user: ArrayLike | None,
         left: ArrayLike,
         right: ArrayLike,
         outcome: ArrayLike,
@@ -109,7 +110,8 @@ class Comparisons:
         Parameters
         ----------
         user, left, right
-            Ids: strings or integers, which come back unchanged.
+            Ids: strings or integers, which come back unchanged. Without users (None), the votes are
+            those of one anonymous crowd.
         outcome
             What the user said: ``left``, ``right``, ``tie``, or 1, -1, 0.
         weight
@@ -188,31 +190,13 @@ class Comparisons:
         """Check and index columns by their role; ``names`` is what errors call them.
 
         Parts of votes, of which others are to come, need not have all that votes need. Rows that
-        stand for several votes become as many.
+        stand for several votes become as many. Without users, the votes are those of one anonymous
+        crowd.
         """
         if "count" in series:
             return cls._from_counts(series, names, labels, source, features, is_part)
         check_shape(series, names, source)
-        with ThreadPoolExecutor(1) as beside:  # the users take about as long as the items
-            of_users = beside.submit(
-                Vocabulary.indexed, series["user"], what=names["user"], source=source
-            )
-            items, (left, right) = Vocabulary.indexed(
-                series["left"], series["right"],
-                what=f"{names['left']}/{names['right']}", source=source,
-            )  # fmt: skip
-            users, (user,) = of_users.result()
-        for role, vocabulary, codes in (
-            ("user", users, user), ("left", items, left), ("right", items, right),
-        ):  # fmt: skip
-            if vocabulary.labels[0] == "" and (codes == 0).any():  # the first in order, if any
-                raise missing(source, codes == 0, names[role])
-        same = left == right
-        if row := first_of(same):
-            raise InvalidRows.of(
-                source, same, f"item {show(series['left'][row - 1])} is compared with itself",
-                "Remove the row or correct one of its items",
-            )  # fmt: skip
+        users, items, user, left, right = indexed_ids(series, names, source)
         outcome = outcomes_of_column(series["winner"], names["winner"], labels, source)
         weight = (
             weights_of(series["weight"], names["weight"], source) if "weight" in series else None
@@ -234,6 +218,7 @@ class Comparisons:
         return cls(
             users.labels, items.labels, user, left, right, outcome, weight, group,
             groups=groups, features=numbers, time=time, duration=duration,
+            is_anonymous="user" not in series,
         )  # fmt: skip
 
     @classmethod
@@ -280,6 +265,8 @@ class Comparisons:
         ):  # fmt: skip
             if len({getattr(part, name) is None for part in parts}) != 1:
                 raise InvalidVotes(f"votes can only be joined if all have {what} or none has.")
+        if len({part.is_anonymous for part in parts}) != 1:
+            raise InvalidVotes("votes can only be joined if all have users or none has.")
         if any(part.group is not None and part.groups is None for part in parts):
             raise InvalidVotes("votes whose groups have no names cannot be joined.")
         users, items = (
@@ -305,6 +292,7 @@ class Comparisons:
             users.labels, items.labels, **columns,
             groups=None if groups is None else groups.labels, features=numbers,
             frame_kind=kinds.pop() if len(kinds) == 1 else DEFAULT_KIND,
+            is_anonymous=parts[0].is_anonymous,
         )  # fmt: skip
 
     def framed_as(self, kind: str) -> Self:
@@ -370,19 +358,22 @@ class Comparisons:
     def __repr__(self) -> str:
         """Say what is in it."""
         n_ties = int(np.count_nonzero(self.outcome == 0))
-        return f"Comparisons: {main_figures(self.n_votes, n_ties, self.n_users, self.n_items)}"
+        n_users = 0 if self.is_anonymous else self.n_users
+        return f"Comparisons: {main_figures(self.n_votes, n_ties, n_users, self.n_items)}"
 
     def _repr_html_(self) -> str:
         """Show a notebook what is in it, and the first votes."""
+        skipped = int(self.is_anonymous)  # there is no column of users then
         rows = [
-            [self.users[u], self.items[a], self.items[b], WINNERS[outcome]]
+            [self.users[u], self.items[a], self.items[b], WINNERS[outcome]][skipped:]
             for u, a, b, outcome in zip(
                 *(column[:FIRST].tolist() for column in (self.user, self.left, self.right)),
                 self.outcome[:FIRST].tolist(), strict=True,
             )
         ]  # fmt: skip
-        more = [["..."] * 4] if len(self) > FIRST else []
-        return as_html([repr(self)], ["user", "left", "right", "winner"], [*rows, *more])
+        names = ["user", "left", "right", "winner"][skipped:]
+        more = [["..."] * len(names)] if len(self) > FIRST else []
+        return as_html([repr(self)], names, [*rows, *more])
 
     @property
     def votes_per_user(self) -> Places:
@@ -461,6 +452,8 @@ class Comparisons:
         >>> votes.without(users="bob").users
         array(['ann'], dtype=object)
         """
+        if self.is_anonymous and (np.ndim(users) == 0 or len(users)):
+            raise InvalidVotes("these votes have no users to leave out; leave out items only.")
         kept = np.ones(self.n_votes, dtype=np.bool_)
         for ids, labels, what, columns in (
             (users, self.users, "user", (self.user,)),

@@ -77,6 +77,8 @@ def read_ids(file: str | Path) -> Ids:
 def _named_by(name: str, votes: Comparisons) -> tuple[str, list[str]]:
     """Return the users or the items that a name stands for."""
     known = {"user": Vocabulary(votes.users, "user"), "item": Vocabulary(votes.items, "item")}
+    if votes.is_anonymous and not Path(name).is_file():  # there is no user to leave out
+        del known["user"]
     is_one = [kind for kind, ids in known.items() if ids.encode([name])[0] >= 0]
     is_file = Path(name).is_file()
     if len(is_one) + is_file > 1:

@@ -78,6 +78,10 @@ class Votes(Protocol):
         """A group per vote, or none."""
 
     @property
+    def is_anonymous(self) -> bool:
+        """Whether nobody knows whose votes they are."""
+
+    @property
     def features(self) -> Features | None:
         """Features of the votes, or none."""
 
@@ -223,7 +227,9 @@ def load_table(
 ) -> Loaded[V]:
     """Make votes of a table, wherever it comes from."""
     notes, declared = dropping.notes, outcomes_of_labels(options.labels, source)
-    layout, names = lay_out(table.columns, options.columns, options.preset, source, notes)
+    layout, names = lay_out(
+        table.columns, options.columns, options.preset, source, notes, anonymous=options.anonymous
+    )
     features = layout.features(feature_names(options.features), table.columns, source)
     for feature in features:
         names |= feature.roles
@@ -372,6 +378,7 @@ class Described(NamedTuple):
         there = [name for name, column in columns.items() if column is not None]
         there += [f"times as {note.values}" for note in notes if isinstance(note, TimeTaken)]
         kind = f"the layout {preset}, {' and '.join(there) or 'no weights or groups'}"
+        kind += ", no users" if votes.is_anonymous else ""
         return cls(kind, notes)
 
 

@@ -21,6 +21,7 @@ __all__ = [
     "FileRead",
     "GroupsApart",
     "LeftOut",
+    "NoUsers",
     "Note",
     "NothingThere",
     "OutsideSpan",
@@ -29,6 +30,7 @@ __all__ = [
     "SeparatorTaken",
     "Supplied",
     "TimeTaken",
+    "UsersSetAside",
     "added_up",
     "gathered",
     "log_changes",
@@ -285,6 +287,20 @@ class ColumnAbsent(Note):
 
 
 @dataclass(frozen=True)
+class NoUsers(Note):
+    """Votes were read as those of one anonymous crowd, because nothing tells the users apart."""
+
+    changes_votes = True
+
+    def sentence(self) -> str:
+        """Say so, and what to do where it is not right."""
+        return (
+            "No column can be the user, so all votes are those of one anonymous crowd. If there is "
+            "a column of users, name it."
+        )
+
+
+@dataclass(frozen=True)
 class Supplied(Note):
     """Other files have weights, or groups, and this one has none."""
 
@@ -305,6 +321,17 @@ class GroupsApart(Note):
     def sentence(self) -> str:
         """Say that the same id is not the same group."""
         return "Groups of different files are different groups, also where their ids are the same."
+
+
+@dataclass(frozen=True)
+class UsersSetAside(Note):
+    """Votes were read as those of one anonymous crowd, as was asked for."""
+
+    column: str
+
+    def sentence(self) -> str:
+        """Say which column was not read."""
+        return f"The users in {show(self.column)} are set aside: all votes are those of one crowd."
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from isplitlbi.data.features import feature_names
 from isplitlbi.data.notes import ColumnAbsent
 from isplitlbi.data.presets import PRESETS, ROLES, column_named
 from isplitlbi.data.times import Span, refuse_two_orders
-from isplitlbi.errors import InvalidSetting
+from isplitlbi.errors import InvalidSetting, Setting
 
 __all__ = ["OPTIONS", "Options"]
 
@@ -37,12 +37,18 @@ class Options:
     in_order: bool = False
     since: Any = None
     until: Any = None
+    anonymous: bool = False
 
     def __post_init__(self) -> None:
         """Refuse what no file can be read with."""
         feature_names(self.features)
         refuse_two_orders(self.time, self.in_order)
         self.span.refuse_without_times(self.time)
+        if self.anonymous and self.user is not None:
+            raise InvalidSetting(
+                "votes cannot have users and be anonymous. Leave out ",
+                Setting("user", of="column"), " or ", Setting("anonymous", True), ".",
+            )  # fmt: skip
         if self.both_bad not in ("tie", "drop"):
             raise InvalidSetting(f"both_bad is {self.both_bad!r}; it must be tie or drop.")
 

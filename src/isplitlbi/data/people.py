@@ -19,7 +19,7 @@ from isplitlbi.data.notes import Note, added_up
 from isplitlbi.data.options import Options
 from isplitlbi.data.streams import BLOCK, Batch, stream_tables
 from isplitlbi.data.vocabulary import show
-from isplitlbi.errors import InvalidVotes
+from isplitlbi.errors import InvalidVotes, Setting
 from isplitlbi.lazy import pl
 from isplitlbi.typing import Places
 
@@ -89,6 +89,11 @@ def _votes_of(
     except NoVotes as nothing:
         notes[:] = added_up([*notes, *nothing.notes])
         return None
+    if votes.is_anonymous:
+        raise InvalidVotes(
+            f"{batch.source}: these votes have no users, so that nobody knows whose they are. Name "
+            "the column of users with ", Setting("user", of="column"), ".",
+        )  # fmt: skip
     notes[:] = added_up([*notes, *found])
     return votes
 

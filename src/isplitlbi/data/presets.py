@@ -15,14 +15,14 @@ to the row and to every vote of it.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 
 import numpy as np
 
 from isplitlbi.data.counts import are_too_many
 from isplitlbi.data.features import LEFT_AND_RIGHT, FeatureColumns, require_columns
-from isplitlbi.data.notes import ColumnTaken, Note, ReadAs
+from isplitlbi.data.notes import ColumnTaken, Note, NoUsers, ReadAs, UsersSetAside
 from isplitlbi.data.outcomes import BOTH_BAD, MODELS, Wording
 from isplitlbi.data.times import TIMES
 from isplitlbi.data.vocabulary import folded, listed
@@ -78,6 +78,11 @@ class Preset:
         """Every column that the layout may use."""
         choices = [*self.columns.values(), *self.optional.values()]
         return frozenset(name for names in choices for name in names)
+
+    def without_users(self) -> Preset:
+        """Return the same without a column of users."""
+        others = {role: names for role, names in self.columns.items() if role != "user"}
+        return replace(self, columns=others)
 
     def features(
         self, names: Sequence[str], columns: list[str], source: str
@@ -266,11 +271,18 @@ PRESETS["llmfao"] = PRESETS["evalica"]
 
 
 def lay_out(
-    columns: list[str], asked: dict[str, str], preset: str | None, source: str, notes: list[Note]
+    columns: list[str],
+    asked: dict[str, str],
+    preset: str | None,
+    source: str,
+    notes: list[Note],
+    *,
+    anonymous: bool = False,
 ) -> tuple[Preset, dict[str, str]]:
     """Return the layout of a table and the column of every role.
 
     A column whose name differs from the known one in case or spaces only is taken, with a note.
+    Without users there is no column of theirs: where it is asked for, or none can be it.
     """
     asked = {role: column_named(name, columns) or name for role, name in asked.items()}
     require(asked, columns, source)
@@ -281,7 +293,11 @@ def lay_out(
     else:
         # What is known of times says nothing about the layout.
         telling = {role: name for role, name in asked.items() if role not in TIMES}
-        layout = _recognise_layout(columns, telling, source)
+        layout = _recognise_layout(columns, telling, source, anonymous=anonymous)
+    if anonymous or not ("user" in asked or _columns_of_users(columns)):
+        aside: list[Note] = [UsersSetAside(name) for name in _columns_of_users(columns)[:1]]
+        notes += aside if anonymous else [NoUsers()]
+        layout = layout.without_users()
     roles = {**layout.columns, **layout.optional}
     for role in asked:
         if role not in roles:
@@ -376,8 +392,18 @@ def column_named(name: str, columns: list[str]) -> str | None:
     return alike[0] if len(alike) == 1 else None
 
 
-def _recognise_layout(columns: list[str], asked: dict[str, str], source: str) -> Preset:
+def _columns_of_users(columns: list[str]) -> list[str]:
+    """Return the columns that have the name of users in any layout."""
+    names = {folded(name) for layout in PRESETS.values() for name in layout.columns["user"]}
+    return [column for column in columns if folded(column) in names]
+
+
+def _recognise_layout(
+    columns: list[str], asked: dict[str, str], source: str, *, anonymous: bool = False
+) -> Preset:
     layouts = {layout.name: layout for layout in PRESETS.values()}.values()
+    if anonymous or not ("user" in asked or _columns_of_users(columns)):
+        asked = {"user": "", **asked}  # there need be none
     absent = {layout.name: _absent(layout, columns, asked) for layout in layouts}
     fitting = [layout for layout in layouts if not absent[layout.name]]
     if not fitting:

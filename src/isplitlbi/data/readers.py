@@ -54,6 +54,7 @@ def read_votes(
     in_order: bool = False,
     since: Any = None,
     until: Any = None,
+    anonymous: bool = False,
 ) -> Reading:
     """Read votes from files, from all files of a folder, from standard input or a data frame.
 
@@ -85,10 +86,13 @@ def read_votes(
     since, until
         Use only votes from this time on, and up to this time, both included: dates where the times
         are dates (a day without a clock is the whole day), numbers where they are numbers.
+    anonymous
+        Whether all votes are those of one crowd: users are set aside. Without, that is so where no
+        column can be the user.
     """
     options = Options(
         format, preset, user, left, right, winner, weight, count, group, labels, both_bad,
-        drop_invalid, features, time, duration, in_order, since, until,
+        drop_invalid, features, time, duration, in_order, since, until, anonymous,
     )  # fmt: skip
     if not isinstance(source, str | Path | list | tuple):
         return Reading(*load_frame(Comparisons, source, "votes", options))

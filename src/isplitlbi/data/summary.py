@@ -42,6 +42,8 @@ class Summary:
         Sums of one number per vote: those of parts add up to that of the whole.
     units : Units, optional
         Of the features of the votes, where they have some.
+    is_anonymous : bool
+        Whether nobody knows whose votes they are; there is one user then, who stands for all.
     """
 
     users: Labels
@@ -50,6 +52,7 @@ class Summary:
     n_ties: int
     digest: Words
     units: Units | None = None
+    is_anonymous: bool = False
 
     @classmethod
     def of(cls, votes: Comparisons) -> Self:
@@ -57,6 +60,7 @@ class Summary:
         return cls(
             votes.users, votes.items, votes.votes_per_user, int(np.sum(votes.outcome == 0)),
             digest_of(votes), None if votes.features is None else votes.features.units,
+            votes.is_anonymous,
         )  # fmt: skip
 
     @property
@@ -80,6 +84,8 @@ class Summary:
         if self.units is not None:
             digest.update(json.dumps(self.units.names).encode())
             digest.update(self.units.scale.astype("<f8").tobytes())
+        if self.is_anonymous:
+            digest.update(b"anonymous")
         return digest.hexdigest()
 
     def __str__(self) -> str:
@@ -88,7 +94,8 @@ class Summary:
 
     def in_words(self, nouns: Nouns) -> str:
         """Say it to a person who calls items and users by these nouns."""
-        return main_figures(self.n_votes, self.n_ties, len(self.users), len(self.items), nouns)
+        n_users = 0 if self.is_anonymous else len(self.users)
+        return main_figures(self.n_votes, self.n_ties, n_users, len(self.items), nouns)
 
 
 def digest_of(votes: Comparisons, first_user: int = 0) -> Words:

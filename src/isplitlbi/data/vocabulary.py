@@ -356,10 +356,10 @@ def together(names: Sequence[str]) -> str:
 def main_figures(
     n_votes: int, n_ties: int, n_users: int, n_items: int, nouns: Nouns = NOUNS
 ) -> str:
-    """Say in one line what some votes are."""
+    """Say in one line what some votes are; there are no users of an anonymous crowd."""
     ties = f" ({n_ties / n_votes:.1%} ties)".replace("%", " %") if n_votes else ""
-    people, things = nouns.n_users(n_users), nouns.n_items(n_items)
-    return f"{counted(n_votes, 'vote')}{ties} by {people} on {things}"
+    people = f"by {nouns.n_users(n_users)}" if n_users else "of one anonymous crowd"
+    return f"{counted(n_votes, 'vote')}{ties} {people} on {nouns.n_items(n_items)}"
 
 
 def listed(columns: Collection[str]) -> str:

@@ -34,6 +34,8 @@ CHECKS: tuple[Callable[[Facts], Iterator[Finding]], ...] = (
     sides,
     two_items,
 )
+# What there is to find of users alone: nothing where nobody knows whose votes they are.
+OF_USERS = (balance_of_users, habits, individual_rankings, repeats, users_with_few_votes)
 
 
 def check(votes: Comparisons) -> Diagnosis:
@@ -56,7 +58,8 @@ def check(votes: Comparisons) -> Diagnosis:
     if not len(votes):
         raise InvalidVotes("there are no votes to check. Give at least one.")
     facts = Facts.of(votes)
-    findings = [finding for look in CHECKS for finding in look(facts)]
+    looks = [look for look in CHECKS if not (votes.is_anonymous and look in OF_USERS)]
+    findings = [finding for look in looks for finding in look(facts)]
     findings.sort(key=lambda finding: -finding.severity)  # stable: the order of CHECKS within
     return Diagnosis(_summary(facts), tuple(findings))
 
@@ -70,13 +73,16 @@ def _summary(facts: Facts) -> dict[str, Any]:
     figures = {
         "votes": len(votes),
         **({} if votes.weight is None else {"weight": amount(total)}),
-        "users": len(facts.active_users),
+        **({} if votes.is_anonymous else {"users": len(facts.active_users)}),
         "items": n_items,
         "tie_share": float(facts.answers[:, 1].sum()) / total,
         "pairs": n_pairs,
         "pair_share": n_pairs / (n_items * (n_items - 1) / 2),
-        "votes_per_user_min": amount(per_user.min()),
-        "votes_per_user_median": amount(float(np.median(per_user))),
-        "votes_per_user_max": amount(per_user.max()),
     }
+    if not votes.is_anonymous:
+        figures |= {
+            "votes_per_user_min": amount(per_user.min()),
+            "votes_per_user_median": amount(float(np.median(per_user))),
+            "votes_per_user_max": amount(per_user.max()),
+        }
     return {name: round(figure, DIGITS) for name, figure in figures.items()}

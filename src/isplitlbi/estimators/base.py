@@ -57,6 +57,7 @@ class ScoreEstimator(MeasuredEstimator):
     Attributes
     ----------
     users_, items_ : arrays of ids, sorted
+        Where the votes are those of an anonymous crowd, the only user is ``everybody``.
     classes_ : array
         What may be predicted: -1, 0 and 1, or -1 and 1 where there are no ties; where y was words,
         those words, sorted.
@@ -127,6 +128,10 @@ class ScoreEstimator(MeasuredEstimator):
             """Say what an attribute waits for; this is asked only where there is none."""
             if name in _OF_TESTS:
                 check_is_fitted(self, "fitted_")
+                if self._is_anonymous:
+                    raise AttributeError(
+                        f"there is no {name}: the votes of this model have no users to test."
+                    )
                 raise AttributeError(
                     f"there is no {name} yet: the users of this model have not been tested. "
                     "Call test_users() first."
@@ -146,7 +151,10 @@ class ScoreEstimator(MeasuredEstimator):
         Besides, where the items stand, if that is known already.
         """
         terms, common = fitted.parameters.terms, fitted.parameters.common
-        self._know(fitted.summary.users, fitted.summary.items, labels, has_ties=terms.has_ties)
+        self._know(
+            fitted.summary.users, fitted.summary.items, labels, has_ties=terms.has_ties,
+            is_anonymous=fitted.summary.is_anonymous,
+        )  # fmt: skip
         self.fitted_, self.summary_, self.link_ = fitted, fitted.summary, fitted.link
         self.parameters_, self.terms_, self.spreads_ = fitted.parameters, terms, {**fitted.spreads}
         self.consensus_, self.habits_ = common.scores, common.habits
@@ -178,6 +186,12 @@ class ScoreEstimator(MeasuredEstimator):
     def _repr_html_(self) -> str:
         """Show a notebook what was fitted, in short; settings, where nothing was."""
         return shown_in_notebook(self)
+
+    @property
+    def has_users(self) -> bool:
+        """Whether it is known whose votes they are; otherwise there is the consensus alone."""
+        check_is_fitted(self, "fitted_")
+        return not self._is_anonymous
 
     # --- rankings ---------------------------------------------------------------------------
 
@@ -289,6 +303,7 @@ class ScoreEstimator(MeasuredEstimator):
             Of Dask: users are tested on its workers, which get the votes as for a fit.
         """
         check_is_fitted(self, "fitted_")
+        self.refuse_without_users("nobody to test")
         fdr = self.fdr if fdr is None else fdr
         check_fdr(fdr)
         if fdr not in self._tested:
@@ -394,6 +409,7 @@ class ScoreEstimator(MeasuredEstimator):
             Ids, or one id. An unknown one is an error that names the nearest.
         """
         check_is_fitted(self, "fitted_")
+        self.refuse_without_users("nobody to leave out")
         one = isinstance(users, str | int | np.integer)
         left_out = np.zeros(len(self.users_), dtype=np.bool_)
         left_out[self._user_vocabulary.require([users] if one else list(users))] = True

@@ -72,6 +72,7 @@ def compare(before: ScoreEstimator, after: ScoreEstimator, votes: Any = None) ->
     """
     for model in (before, after):
         _refuse_without_scores(model)
+        model.refuse_without_users("no telling whether a change is more than chance")
     _refuse_other_units(before, after)
     items = Matched.of(before.items_, after.items_)
     _refuse_no_common_items(before, after, items)

@@ -84,8 +84,6 @@ def as_votes(X: Any, y: Any, sample_weight: ArrayLike | None) -> Comparisons:
     if y is None:
         return _votes_in_frame(X, sample_weight)
     user, left, right = pair_columns(X)
-    if user is None:
-        raise InvalidVotes("X has no column of users. Add one.")
     votes = Comparisons.from_arrays(user, left, right, y, weight=sample_weight)
     frame = frame_of(X, "X")
     return votes if frame is None else votes.framed_as(kind_of(frame))

@@ -24,7 +24,7 @@ from isplitlbi.estimators.base import ScoreEstimator
 from isplitlbi.estimators.contract import check_is_fitted, clone
 from isplitlbi.estimators.inputs import as_given, as_votes, check_choice, check_seed, threads_of
 from isplitlbi.estimators.placed import PlacedUsers, place, tests_that_stay
-from isplitlbi.fitting import FitSettings, Fitted, fit, fit_again
+from isplitlbi.fitting import FitSettings, Fitted, fit, fit_again, fit_crowd
 from isplitlbi.model.decomposition import Decomposition, decompose
 from isplitlbi.model.links import Link, link_named
 from isplitlbi.model.terms import Terms
@@ -146,6 +146,7 @@ class ISplitLBI(ScoreEstimator):
     3  item-04
     """
 
+    # Of an anonymous crowd, which follows no path, there is neither.
     path_: RegularizationPath
     time_: float
 
@@ -203,6 +204,7 @@ class ISplitLBI(ScoreEstimator):
         counts as personal above ``noise_level`` standard deviations of what noise alone would give.
         """
         check_is_fitted(self, "fitted_")
+        self.refuse_without_users("no deviations of users to split")
         out = self.path_.support_at(self.time_)
         found = decompose(self.votes(), self.parameters_, out, self.link_, self.nu_, noise_level)
         return found.framed_as(self._frame_kind)
@@ -237,6 +239,7 @@ class ISplitLBI(ScoreEstimator):
             Called now and then with the share of the tests that is done.
         """
         check_is_fitted(self, "fitted_")
+        self.refuse_without_users("no path to place anybody beside")
         return place(self, as_votes(X, y, sample_weight), users, with_tests, progress)
 
     def update(
@@ -299,7 +302,12 @@ class ISplitLBI(ScoreEstimator):
         return again
 
     def _chosen(self, votes: Comparisons) -> dict[str, Any]:
-        """Return what a fit of other votes takes over from this one, as settings."""
+        """Return what a fit of other votes takes over from this one, as settings.
+
+        For an anonymous crowd, nothing was chosen.
+        """
+        if not self.has_users:
+            return {}
         chosen: dict[str, Any] = {"nu": self.nu_, "kappa": self.kappa_, "time": self.time_}
         terms = self._terms(Summary.of(votes), _is_winner_first(votes))
         if terms.ties != "bounded":
@@ -378,6 +386,8 @@ class ISplitLBI(ScoreEstimator):
             checkpoints=folder,
         )  # fmt: skip
         settings = self._fit_settings(runtime.summary, folds, _is_winner_first(votes))
+        if runtime.summary.is_anonymous:
+            return self._fit_crowd(settings, runtime, progress, labels)
         reporter, share = Reporter(progress), SHARE_OF_FITTING if self.with_tests else 1.0
         of_fit, of_tests = reporter.part(share), reporter.part(1.0 - share, "testing users")
         fitted = fit(
@@ -387,6 +397,19 @@ class ISplitLBI(ScoreEstimator):
         self.adopt(fitted, labels=labels)
         if self.with_tests:
             self._test_after_fit(runtime, of_tests)
+        return self
+
+    def _fit_crowd(
+        self,
+        settings: FitSettings,
+        runtime: Workforce,
+        progress: Callable[[Progress], None] | None,
+        labels: OutcomeLabels,
+    ) -> Self:
+        """Fit one ranking for all: there are no users to follow, to choose for, or to test."""
+        assert isinstance(runtime, Local)  # a cluster refuses such votes
+        self.adopt(fit_crowd(runtime.votes, settings, runtime), labels=labels)
+        Reporter(progress).reach(Progress(1.0, 0.0, 0))
         return self
 
     def _test_after_fit(self, runtime: Workforce, reporter: Reporter) -> None:
@@ -400,6 +423,9 @@ class ISplitLBI(ScoreEstimator):
 
     def _fit_again(self, votes: Comparisons) -> Fitted:
         local = Local(votes, threads_of(self.n_jobs), self.backend)
+        if votes.is_anonymous:
+            winner_first = _is_winner_first(votes)
+            return fit_crowd(votes, self._fit_settings(local.summary, None, winner_first), local)
         return fit_again(self.fitted_, self.scheme, local)
 
     def _terms(self, votes: Summary, winner_first: bool) -> Terms:

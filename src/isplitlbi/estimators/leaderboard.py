@@ -44,7 +44,7 @@ LEAST_PER_VOTE = 0.1
 
 # What the words of the table mean.
 LEGEND = {
-    "95 %": "intervals for all people like these; ranks hold for all {items} at once",
+    "95 %": "intervals for all {like} like these; ranks hold for all {items} at once",
     "W/T/L": "wins, ties and losses",
     "tier": "{items} of a tier: people call them equal",
     "group": "{items} that share a letter: the votes cannot tell them apart yet",
@@ -133,6 +133,9 @@ class Leaderboard(Tabular):
         By which factor each item changes the threshold of its pairs, where items have tie habits.
     nouns : Nouns
         What items are called where this is shown.
+    is_of_crowd : bool
+        Whether nobody knows whose votes they are: intervals are then for other votes like these,
+        not for other people.
     """
 
     items: Labels
@@ -151,10 +154,17 @@ class Leaderboard(Tabular):
     votes_missing: Places
     tie_factor: Floats | None
     nouns: Nouns = NOUNS
+    is_of_crowd: bool = False
 
     @classmethod
     def of(
-        cls, items: Labels, consensus: Consensus, standing: Standing, counts: Counts
+        cls,
+        items: Labels,
+        consensus: Consensus,
+        standing: Standing,
+        counts: Counts,
+        *,
+        is_of_crowd: bool = False,
     ) -> Leaderboard:
         """Rank items by their scores in the consensus; all is given in the order of the items."""
         scores, terms = consensus.scores, consensus.terms
@@ -187,6 +197,7 @@ class Leaderboard(Tabular):
             group=(*name_groups(better), *[""] * n_unranked),
             votes_missing=missing[ranked_first],
             tie_factor=consensus.habits[order] if terms.has_habits else None,
+            is_of_crowd=is_of_crowd,
         )
 
     def __len__(self) -> int:
@@ -280,7 +291,9 @@ class Leaderboard(Tabular):
         """Return what the words of the table mean."""
         left_out = {"W/T/L": with_counts, "tier": self.tier is not None}
         return {
-            word: means.format(items=self.nouns.items)
+            word: means.format(
+                items=self.nouns.items, like="votes" if self.is_of_crowd else "people"
+            )
             for word, means in LEGEND.items()
             if left_out.get(word, True)
         }

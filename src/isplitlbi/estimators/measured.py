@@ -21,6 +21,7 @@ from isplitlbi.estimators.cards import (
 )
 from isplitlbi.estimators.certainty import Certainty, Standing
 from isplitlbi.estimators.contract import check_is_fitted
+from isplitlbi.estimators.crowd import certainty_of
 from isplitlbi.estimators.head_to_head import HeadToHead, head_to_head
 from isplitlbi.estimators.leaderboard import (
     Counts,
@@ -93,7 +94,8 @@ class MeasuredEstimator(ScorePredictor):
 
         The order is that of `ranking`. Items with too few votes to be ranked come last. Intervals
         hold for other users who might have voted, too. Of a single user there are no others: the
-        intervals are then those of the model's own curvature.
+        intervals are then those of the model's own curvature. Those of an anonymous crowd hold for
+        other votes that might have been given.
         """
         check_is_fitted(self, "fitted_")
         if self._board is None:
@@ -170,6 +172,7 @@ class MeasuredEstimator(ScorePredictor):
         return UserCards(cards).framed_as(self._frame_kind)
 
     def _cards(self, users: list[int]) -> tuple[UserCard, ...]:
+        self.refuse_without_users("no card of a user")
         if self.fitted_.dynamics is None:
             raise InvalidSetting(
                 f"there are no cards of users: {type(self).__name__} does not say by how much "
@@ -179,7 +182,7 @@ class MeasuredEstimator(ScorePredictor):
 
     def _known_how_surely(self) -> Certainty:
         if self._certainty is None:
-            self._certainty = Certainty.of(self.votes(), self.fitted_)
+            self._certainty = certainty_of(self.votes(), self.fitted_)
         return self._certainty
 
     def _voter(self, user: Any) -> int:
@@ -194,4 +197,6 @@ def leaderboard_of(votes: Comparisons, fitted: Fitted, standing: Standing) -> Le
     # Threads would wait for each other longer than these small matrices take.
     with threadpool_limits(1, user_api="blas"):
         common = fitted.parameters.common
-        return Leaderboard.of(votes.items, common, standing, Counts.of(votes))
+        return Leaderboard.of(
+            votes.items, common, standing, Counts.of(votes), is_of_crowd=votes.is_anonymous
+        )

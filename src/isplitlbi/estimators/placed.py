@@ -68,6 +68,8 @@ def beside(model: ISplitLBI, votes: Comparisons) -> Comparisons:
 
     Users stay who they are: they are placed by these votes alone.
     """
+    if votes.is_anonymous:
+        raise InvalidVotes("these votes have no users, so there is nobody to place.")
     items = Vocabulary(model.items_, "item")
     unknown = np.flatnonzero(items.encode(votes.items) < 0)
     if len(unknown):

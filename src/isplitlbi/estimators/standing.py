@@ -19,7 +19,6 @@ from isplitlbi.estimators.certainty import (
     MOST_PLACES,
     MOST_USERS,
     SEED,
-    Certainty,
     Evidence,
     OfUser,
     Seen,
@@ -27,6 +26,7 @@ from isplitlbi.estimators.certainty import (
     no_surer,
     prior_variances,
 )
+from isplitlbi.estimators.crowd import certainty_of
 from isplitlbi.fitting import Fitted
 from isplitlbi.model.differences import LEVEL, student
 from isplitlbi.model.parameters import Parameters
@@ -82,13 +82,13 @@ def footing_of(votes: Comparisons, fitted: Fitted) -> Footing:
     Users are a draw from many: how the scores move when each is left out (jackknife) holds for
     other users, too. An estimator that takes all users for one has no variance to find, thresholds
     with a bound may stand at it, and very many items together would take too long: there, one step
-    has to do.
+    has to do. Of an anonymous crowd, votes are drawn, and not users.
     """
     voters, vector = np.flatnonzero(votes.votes_per_user), fitted.parameters.vector
     is_bounded = fitted.parameters.terms.ties == "bounded"
     is_large = vector.width > MOST_PLACES
     if fitted.dynamics is None or is_bounded or is_large or len(voters) < 2:
-        certainty = Certainty.of(votes, fitted)
+        certainty = certainty_of(votes, fitted)
         return Footing(certainty.scores(), certainty.evidence, 0.0)
     rng, nu = np.random.default_rng(SEED), fitted.dynamics.nu
     # Threads would wait for each other longer than these small matrices take.

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.data.labels import NUMBERS, OutcomeLabels
 from isplitlbi.data.vocabulary import Vocabulary, as_series, first_of
-from isplitlbi.errors import InvalidRows, InvalidVotes
+from isplitlbi.errors import InvalidRows, InvalidSetting, InvalidVotes
 from isplitlbi.estimators.contract import Estimator, check_is_fitted
 from isplitlbi.estimators.inputs import as_votes, pair_columns
 from isplitlbi.nouns import Nouns
@@ -51,13 +51,14 @@ class VoteEstimator(Estimator):
         labels: OutcomeLabels = NUMBERS,
         *,
         has_ties: bool = True,
+        is_anonymous: bool = False,
     ) -> Self:
         """Remember whom and what the votes are about, and what outcomes are called."""
         self.users_, self.items_ = users, items
         self.outcome_labels_ = labels if has_ties else labels.without_ties()
         self.classes_ = np.array(self.outcome_labels_.labels)
         self.n_features_in_ = 3
-        self._has_told = False
+        self._is_anonymous, self._has_told = is_anonymous, False
         return self
 
     @property
@@ -93,7 +94,14 @@ class VoteEstimator(Estimator):
         An unknown user is an error that names the nearest id.
         """
         check_is_fitted(self)
+        if user is not None:
+            self.refuse_without_users("no user to ask for")
         return -1 if user is None else self._user_vocabulary.place(user)
+
+    def refuse_without_users(self, lacking: str) -> None:
+        """Refuse what needs users, where the votes are those of an anonymous crowd."""
+        if self._is_anonymous:
+            raise InvalidSetting(f"the votes of this model have no users, so there is {lacking}.")
 
     def _indices(self, X: Any) -> tuple[Indices, Indices, Indices]:
         """Return users (-1 where unknown), left and right items as indices."""
@@ -124,7 +132,7 @@ class VoteEstimator(Estimator):
 
     def _tell_that_nobody_is_named(self) -> None:
         """Say once that the consensus predicts, where there are users that it could be asked of."""
-        if len(self.users_) > 1 and not self._has_told:
+        if not (self._is_anonymous or self._has_told):
             log.warning("there is no column of users, so the consensus predicts for everybody.")
         self._has_told = True
 

@@ -132,6 +132,8 @@ FAMILIES: dict[str, tuple[str, ...]] = {
     for family in ("margin-mle", "alpha-cut")
 } | {"all": tuple(METHODS)}
 DEFAULT_METHODS = ("isplitlbi", "lbi", "per-user", "margin-mle")
+# Those that are about nothing but users: an anonymous crowd has none.
+OF_USERS = ("lbi", "per-user")
 
 # With whom iSplit LBI is compared in words: one score per item, and nothing else.
 COMMON = "margin-mle-bt"
@@ -273,7 +275,7 @@ def _certainty(p: float, repeats: int) -> str:
 
 def evaluate(
     votes: Comparisons,
-    methods: Sequence[str] = DEFAULT_METHODS,
+    methods: Sequence[str] | None = None,
     *,
     repeats: int = 20,
     test_share: float = 0.2,
@@ -297,7 +299,7 @@ def evaluate(
     votes
         The votes.
     methods
-        Names from `METHODS` or `FAMILIES`.
+        Names from `METHODS` or `FAMILIES`; an anonymous crowd leaves out those about users alone.
     repeats
         Number of splits.
     test_share
@@ -317,7 +319,7 @@ def evaluate(
     progress
         Called before each fit with the share of the work done and what comes next.
     """
-    names = methods_named(methods)
+    names = _methods_for(votes, methods)
     told = MethodSettings(rule, scoring, n_jobs, seed, terms, ties, sides).checked()
     kept, tell = _with_enough(votes, min_votes), progress or (lambda done, doing: None)
     told = told.knowing(kept)
@@ -333,10 +335,24 @@ def evaluate(
     return Evaluation(settings, _table(trials, names), _reliabilities(trials), verdict_on(kept))
 
 
+def _methods_for(votes: Comparisons, methods: Sequence[str] | None) -> list[str]:
+    """Return the methods to compare; refuse one by its name that needs users, if there are none."""
+    names = methods_named(DEFAULT_METHODS if methods is None else methods)
+    if not votes.is_anonymous:
+        return names
+    for name in methods or ():
+        if name in OF_USERS:
+            raise InvalidSetting(
+                f"the method {name} is about users, and these votes have none. Leave it out."
+            )
+    return [name for name in names if name not in OF_USERS]
+
+
 def _figures(votes: Comparisons) -> dict[str, Any]:
     """Return what there is to know of votes beside their number."""
+    n_users = int((votes.votes_per_user > 0).sum())
     return {
-        "votes": len(votes), "users": int((votes.votes_per_user > 0).sum()),
+        "votes": len(votes), **({} if votes.is_anonymous else {"users": n_users}),
         "items": len(np.union1d(votes.left, votes.right)), "grouped": votes.group is not None,
     }  # fmt: skip
 

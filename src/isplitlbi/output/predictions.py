@@ -65,10 +65,12 @@ class UnknownUsers:
         self._known = pl.DataFrame({"user": model.users_.tolist()})
         self.users = self._known["user"].clear()  # sorted
         self.are_all = True
+        self._has_users, self._are_named = model.has_users, False
 
     def look_for(self, pairs: pl.DataFrame) -> None:
         """Take note of those among some pairs."""
-        if "user" not in pairs.columns:
+        self._are_named = "user" in pairs.columns
+        if not (self._are_named and self._has_users):
             return
         found = pairs.select(pl.col("user").unique()).join(self._known, on="user", how="anti")
         if found.height:
@@ -78,6 +80,8 @@ class UnknownUsers:
 
     def sentence(self) -> str | None:
         """Name the first of them; nothing where there are none."""
+        if self._are_named and not self._has_users:
+            return "The votes of this model have no users, so the consensus predicts for everybody."
         if not len(self.users):
             return None
         first = ", ".join(map(str, self.users.head(FIRST).to_list()))

@@ -44,16 +44,21 @@ def print_fit(console: Console, model: ISplitLBI, folder: Path, seconds: float) 
 
     nouns = model.nouns
     console.print(f"Fitted in {seconds:.1f} s: {model.summary_.in_words(nouns)}.", markup=False)
-    named = lists_in_words(len(model.unreliable_users_), len(model.different_users_), nouns=nouns)
-    console.print(
-        f"Stopped at t = {model.time_:.3g} of the path ({chosen_in_words(model)}); "
-        f"{len(model.left_consensus_)} of {nouns.n_users(len(model.users_))} have left the "
-        f"consensus at that time. {named}.\n"
-    )
+    if model.has_users:
+        n_unreliable, n_different = len(model.unreliable_users_), len(model.different_users_)
+        named = lists_in_words(n_unreliable, n_different, nouns=nouns)
+        console.print(
+            f"Stopped at t = {model.time_:.3g} of the path ({chosen_in_words(model)}); "
+            f"{len(model.left_consensus_)} of {nouns.n_users(len(model.users_))} have left the "
+            f"consensus at that time. {named}.\n"
+        )
+    else:
+        console.print(f"There are no {nouns.users}, so there is one ranking for all.\n")
     print_differences(console, model)
     print_tiers(console, model, most=6)
     console.print(f"Written to {folder}. Go on with:", markup=False)
-    for command in (f"rank {folder}", f"abnormal {folder}", f"report {folder} -o report.html"):
+    of_users = [f"abnormal {folder}"] if model.has_users else []
+    for command in (f"rank {folder}", *of_users, f"report {folder} -o report.html"):
         console.print(f"  isplitlbi {command}", markup=False)
 
 

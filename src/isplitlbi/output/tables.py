@@ -35,15 +35,17 @@ def as_polars(result: Tabular) -> pl.DataFrame:
 def main_figures(model: ScoreEstimator) -> dict[str, Any]:
     """Return the main figures of a fitted model: one number for each, by name."""
     votes = model.summary_
+    of_users = {"users": len(votes.users)} if model.has_users else {}
     found: dict[str, Any] = {
         "votes": votes.n_votes,
-        "users": len(votes.users),
+        **of_users,
         "items": len(votes.items),
         "ties": votes.tie_share,
         "threshold": model.threshold_,
         "side": model.side_,
-        "left_consensus": len(model.left_consensus_),
     }
+    if model.has_users:
+        found["left_consensus"] = len(model.left_consensus_)
     if hasattr(model, "abnormality_"):
         found["abnormal_users"] = len(model.abnormal_users_)
         found["unreliable_users"] = len(model.unreliable_users_)

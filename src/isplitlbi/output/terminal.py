@@ -218,12 +218,14 @@ def print_check(
     console.print(f"{Summary.of(reading.votes).in_words(nouns)} ({reading.preset}).", markup=False)
     for note in reading.notes:
         console.print(str(note), markup=False)
-    figures = diagnosis.summary
-    least, median, most = (figures[f"votes_per_user_{what}"] for what in ("min", "median", "max"))
-    console.print(
-        f"Votes per {nouns.user}: {least:g} to {most:g}; half of the {nouns.users} gave at most "
-        f"{median:g}."
-    )
+    if not reading.votes.is_anonymous:
+        least, median, most = (
+            diagnosis.summary[f"votes_per_user_{what}"] for what in ("min", "median", "max")
+        )
+        console.print(
+            f"Votes per {nouns.user}: {least:g} to {most:g}; half of the {nouns.users} gave at "
+            f"most {median:g}."
+        )
     findings = Table.grid(padding=(0, 2, 1, 0))
     for finding in diagnosis.findings:
         severity = finding.severity.name.lower()

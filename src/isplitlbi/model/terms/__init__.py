@@ -207,6 +207,13 @@ class Terms:
         sizes = zip(self.names, self.scales, strict=True)
         return replace(self, scales=tuple(scales.get(name, scale) for name, scale in sizes))
 
+    def of_crowd(self) -> Terms:
+        """Return the same without anything of users' own: what one ranking for all consists of."""
+        if self.ties == "bounded":
+            return replace(self, scales=(0.0,) * len(self.all))
+        common = tuple(term for term in self.all if not isinstance(term, Sharpness))
+        return replace(self, all=common, scales=(0.0,) * len(common))
+
     def scale(self, name: str) -> float:
         """Return the scale of a term."""
         return self.scales[self.names.index(name)]

@@ -33,6 +33,7 @@ from isplitlbi.output.report.study import packed, study_of
 __all__ = ["TITLE", "write_report"]
 
 TITLE = "Who agrees, on what, and who does not"
+TITLE_OF_CROWD = "What comes first, and how sure that is"
 
 # In JSON these mean the same written as escapes; in HTML they could end the script.
 _ESCAPES = {ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&"}
@@ -42,7 +43,7 @@ def write_report(
     model: ScoreEstimator,
     file: str | Path,
     *,
-    title: str = TITLE,
+    title: str | None = None,
     since: ScoreEstimator | None = None,
     progress: Callable[[float, str], None] | None = None,
 ) -> None:
@@ -53,13 +54,15 @@ def write_report(
     Parameters
     ----------
     title
-        Its heading.
+        Its heading; there is one by default.
     since
         An earlier model of the study: the report then also says what changed since.
     progress
         Called now and then with the share of the work done and what comes next.
     """
     target = Path(file)
+    if title is None:
+        title = TITLE if model.has_users else TITLE_OF_CROWD
     page = render(model, title, progress, since)
     with written_whole(target) as unfinished:
         unfinished.write_text(page, encoding="utf-8", newline="\n")
@@ -88,7 +91,8 @@ def render(
     )
     environment.filters["id"] = shown_id
     folder = resources.files("isplitlbi.output.report")
-    script, charts = folder.joinpath("page.js").read_text(encoding="utf-8"), get_plotlyjs()
+    script = folder.joinpath("page.js").read_text(encoding="utf-8")
+    charts = get_plotlyjs() if model.has_users else ""  # those of the path
     progress = progress or (lambda _share, _what: None)
     progress(0.0, "describing users")
     cards = cards_of(model)

@@ -70,7 +70,8 @@ def boards_of(model: ScoreEstimator, progress: Callable[[float, str], None]) -> 
     voted = model.summary_.votes_per_user > 0
     n_voters = int(np.count_nonzero(voted))
     boards = [Board(EVERYBODY, EVERYBODY, n_voters, 0, model.leaderboard())]
-    for name, (label, lists) in ({} if is_large(model) else WITHOUT).items():
+    without = WITHOUT if model.has_users and not is_large(model) else {}
+    for name, (label, lists) in without.items():
         listed = [model.abnormality_.on(each) for each in lists]
         left_out = np.any(listed, axis=0) & voted
         n_left_out = int(np.count_nonzero(left_out))

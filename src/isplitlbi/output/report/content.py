@@ -18,12 +18,19 @@ from isplitlbi.diagnostics.check import check
 from isplitlbi.diagnostics.findings import Diagnosis
 from isplitlbi.estimators import ScoreEstimator
 from isplitlbi.estimators.leaderboard import Leaderboard
+from isplitlbi.model.terms import Side
 from isplitlbi.nouns import Nouns
 from isplitlbi.output.report.boards import Board, boards_of, is_large, rows_of
 from isplitlbi.output.report.ids import plain_id, shown_id
 from isplitlbi.output.report.people import Cards, features_of, people_of
 from isplitlbi.output.tables import users_table
-from isplitlbi.output.words import NO_TIES, chance_in_words, effect_in_words, meaning_of_lists
+from isplitlbi.output.words import (
+    NO_TIES,
+    chance_in_words,
+    effect_in_words,
+    meaning_of_lists,
+    side_in_words,
+)
 from isplitlbi.selection import SCORINGS
 
 if TYPE_CHECKING:
@@ -39,6 +46,9 @@ ADVICE = {
     UNRELIABLE: "Look at their votes, and leave them out if you agree with the reason.",
     DIFFERENT: "Another taste is not a fault: keep them, unless you only need that of the others.",
 }
+
+# Settings that decide nothing where there are no users to follow and to test.
+OF_PATHS = ("nu", "kappa", "time", "n_folds", "scoring", "fdr", "solver", "delta")
 
 LIBRARIES = ("numpy", "scipy", "numba", "polars", "scikit-learn")
 PAPER = (
@@ -56,23 +66,24 @@ def tell(
     model: ScoreEstimator, cards: Cards, progress: Callable[[float, str], None]
 ) -> dict[str, Any]:
     """Return all that the template shows, by the names it uses."""
-    progress(0.1, "testing users")
-    found = model.test_users(progress=lambda share: progress(0.1 + 0.2 * share, "testing users"))
+    of_users = _of_users(model, progress)
     progress(0.3, "looking through the votes")
     health = check(model.votes())
     boards = boards_of(model, lambda share, what: progress(0.4 + 0.5 * share, what))
     progress(0.9, "writing")
     nouns = model.nouns
     verdict = _verdict(health, nouns)
-    kinds = Counter(found.kind)
     return {
+        **of_users,
         "estimator": type(model).__name__,
         "about": _about(model),
         "answer": _answer(model, boards, verdict),
         "health": {
             "votes_per_user": [
                 f"{health.summary[f'votes_per_user_{what}']:g}" for what in ("min", "median", "max")
-            ],
+            ]
+            if model.has_users
+            else [],
             "is_serious": health.is_serious,
             "findings": [
                 (each.severity.name.lower(), each.in_words(nouns))
@@ -94,15 +105,13 @@ def tell(
         "tier_words": _tier_words(model),
         "has_ties": model.terms_.has_ties,
         "has_habits": model.terms_.has_habits,
-        "lists": _lists(model),
         "list_titles": LIST_TITLES,
-        "chance": chance_in_words(found.fdr),
         "people": people_of(model, cards),
         "features": features_of(model),
+        "has_users": model.has_users,
+        "common": _common(model),
         "n_users": len(model.users_),
-        "n_flagged": len(model.abnormal_users_),
         "n_times": 0 if model.path_ is None else len(model.path_.times),
-        "kinds": [(kind, kinds[kind]) for kind in KINDS if kinds[kind]],
         "scores": _scores(model),
         "verdict": verdict,
         "n_folds": None if model.selection_ is None else len(model.selection_.chosen.fold_weight),
@@ -112,6 +121,28 @@ def tell(
             f"isplitlbi {isplitlbi.__version__}: individualized partial ranking with ties.",
         ],
     }
+
+
+def _of_users(model: ScoreEstimator, progress: Callable[[float, str], None]) -> dict[str, Any]:
+    """Return what is told of users, once they are tested; of an anonymous crowd, nothing."""
+    if not model.has_users:
+        return {"lists": {}, "chance": "", "n_flagged": 0, "kinds": []}
+    progress(0.1, "testing users")
+    found = model.test_users(progress=lambda share: progress(0.1 + 0.2 * share, "testing users"))
+    kinds = Counter(found.kind)
+    return {
+        "lists": _lists(model),
+        "chance": chance_in_words(found.fdr),
+        "n_flagged": len(model.abnormal_users_),
+        "kinds": [(kind, kinds[kind]) for kind in KINDS if kinds[kind]],
+    }
+
+
+def _common(model: ScoreEstimator) -> str:
+    """Say what else an anonymous crowd has in common; elsewhere, the section on people does."""
+    if model.has_users or Side.name not in model.terms_.names:
+        return ""
+    return _capital(side_in_words(model.side_))
 
 
 def _verdict(health: Diagnosis, nouns: Nouns) -> str:
@@ -137,12 +168,15 @@ def _answer(model: ScoreEstimator, boards: list[Board], verdict: str) -> list[Ma
 
     votes = model.votes()
     n_voters = int(np.count_nonzero(votes.votes_per_user))
+    who = model.nouns.n_users(n_voters) if model.has_users else "An anonymous crowd"
     asked = Markup(
-        f"{model.nouns.n_users(n_voters)} compared {model.nouns.n_items(votes.n_items)}, two at a "
+        f"{who} compared {model.nouns.n_items(votes.n_items)}, two at a "
         f"time, in {counted(votes.n_votes, 'vote')}; {_ties_in_words(model)}."
     )
     nouns = model.nouns
-    answer = [asked, _ranking_in_words(boards[0].board, nouns), _trust_in_words(model, boards)]
+    answer = [asked, _ranking_in_words(boards[0].board, nouns)]
+    if model.has_users:
+        answer.append(_trust_in_words(model, boards))
     return [*answer, Markup.escape(verdict)] if verdict else answer
 
 
@@ -295,9 +329,11 @@ def _scores(model: ScoreEstimator) -> list[dict[str, Any]]:
 def _settings(model: ScoreEstimator) -> list[tuple[str, str]]:
     """Return what one needs to get the same again."""
     chosen = _chosen(model)
-    unimportant = (
+    unimportant: tuple[str, ...] = (
         "times", "n_jobs", "snapshots", "backend", "random_state", "with_tests", "call",
     )  # fmt: skip
+    if not model.has_users:
+        unimportant += OF_PATHS
     given = {
         name: value
         for name, value in model.get_params().items()
@@ -335,6 +371,11 @@ def _terms(model: ScoreEstimator) -> str:
     terms = model.terms_
     if terms.ties == "bounded":
         return "paper"
+    if not model.has_users:
+        sizes = ["scores", *terms.names[1:]]
+        return ", ".join(
+            [*sizes, *([f"tie habits of {model.nouns.items}"] if terms.has_habits else [])]
+        )
     sizes = [
         f"{name} {scale:.3g}"
         for name, scale in zip(terms.names, terms.scales, strict=True)

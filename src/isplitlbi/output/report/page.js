@@ -193,6 +193,7 @@
   // --- what is looked at now -----------------------------------------------------------------
 
   const hasPath = find("time") !== null;
+  const hasUsers = find("user") !== null; // an anonymous crowd has none
   const state = { position: path.chosen, user: 0, scoring: "log_loss" };
   const hasLeft = (user, time) => users.entry_time[user] !== null && users.entry_time[user] <= time;
 
@@ -754,23 +755,23 @@
     moveTo(path.chosen);
     find("time").focus({ preventScroll: true }); // the button is off now
   });
-  find("search").addEventListener("input", showOptions);
-  find("search").addEventListener("keydown", (event) => {
+  find("search")?.addEventListener("input", showOptions);
+  find("search")?.addEventListener("keydown", (event) => {
     if (event.key === "Enter" && find("pick").options.length) pick(Number(find("pick").options[0].value));
   });
-  find("pick").addEventListener("change", (event) => pick(Number(event.target.value)));
+  find("pick")?.addEventListener("change", (event) => pick(Number(event.target.value)));
   for (const [id, event] of [["show-kind", "change"], ["filter", "input"]])
-    find(id).addEventListener(event, () => {
+    find(id)?.addEventListener(event, () => {
       sorting.rows = PAGE;
       showTable();
     });
-  find("more").addEventListener("click", () => {
+  find("more")?.addEventListener("click", () => {
     const first = sorting.rows;
     sorting.rows += PAGE;
     showTable();
     find("users").tBodies[0].rows[first].querySelector("button").focus();
   });
-  find("download").addEventListener("click", download);
+  find("download")?.addEventListener("click", download);
   find("pairs-show").addEventListener("change", showMatrix);
   for (const id of ["pairs-row", "pairs-column"]) find(id).addEventListener("change", showMeeting);
   find("matrix").addEventListener("click", ({ target }) => {
@@ -788,8 +789,9 @@
   function showAll() {
     makeLists();
     showTime();
-    showUser();
     showMatrix();
+    if (!hasUsers) return;
+    showUser();
     showTable();
   }
 
@@ -814,9 +816,11 @@
   }
 
   makeNotes();
-  makeHead();
   makePairs();
-  showOptions();
+  if (hasUsers) {
+    makeHead();
+    showOptions();
+  }
   showAll();
   chooseByAddress();
   if (hasPath || curves) {

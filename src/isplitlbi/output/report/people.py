@@ -37,14 +37,18 @@ def cards_of(model: ScoreEstimator) -> Cards:
 
     There are none where a model has no such terms, or so many users that it would take long.
     """
-    if model.terms_.ties == "bounded" or len(model.users_) > MOST_CARDS:
+    is_without = model.terms_.ties == "bounded" or not model.has_users
+    if is_without or len(model.users_) > MOST_CARDS:
         return ()
     return model.user_cards()
 
 
 def people_of(model: ScoreEstimator, cards: Cards) -> dict[str, Any] | None:
-    """Return in what people differ: words, a table and pictures; nothing for the paper's model."""
-    if model.terms_.ties == "bounded":
+    """Return in what people differ: words, a table and pictures.
+
+    There is nothing of the paper's model, nor of an anonymous crowd.
+    """
+    if model.terms_.ties == "bounded" or not model.has_users:
         return None
     spreads = sorted_spreads(model.spreads_)
     most = max(spreads.values(), default=0.0) or 1.0

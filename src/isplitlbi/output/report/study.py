@@ -55,6 +55,8 @@ def packed(raw: bytes) -> str:
 def study_of(model: ScoreEstimator, cards: Cards = ()) -> dict[str, Any]:
     """Return everything, ready for JSON; what users are like as far as there are cards."""
     table = users_table(model)
+    if not model.has_users:
+        table = table.clear()
     places = {user: place for place, user in enumerate(model.users_.tolist())}
     order = np.array([places[user] for user in table["user"]], dtype=np.intp)
     kinds = list(KINDS)
@@ -157,6 +159,8 @@ def _words(model: ScoreEstimator, order: NDArray[np.intp], cards: Cards) -> list
 
 
 def _telling(model: ScoreEstimator, order: NDArray[np.intp]) -> dict[str, Any]:
+    if not model.has_users:
+        return {"start": _packed(np.zeros(1), "u4")}
     # Votes of different weights are the same thing said again.
     votes = replace(model.votes(), weight=None)
     found = find_telling_votes(votes, model.link_, model.abnormality_.consensus, MOST_TELLING)

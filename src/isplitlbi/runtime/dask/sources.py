@@ -38,6 +38,9 @@ __all__ = ["VoteSource", "VotesInMemory", "VotesInParts"]
 
 log = logging.getLogger("isplitlbi")
 
+NO_USERS = (
+    "votes without users cannot be shared out to workers, who hold users: fit them on one machine."
+)
 AT_ONCE = 8  # censuses that one worker adds up
 
 
@@ -74,6 +77,8 @@ class VotesInMemory:
     """Votes that the client holds."""
 
     def __init__(self, client: Client, votes: Comparisons) -> None:
+        if votes.is_anonymous:
+            raise InvalidVotes(NO_USERS)
         _refuse_incomplete(votes)
         self._client, self._votes = client, votes
         self.users, self.items = votes.users, votes.items
@@ -239,7 +244,9 @@ def _read(file: Path, options: Mapping[str, Any]) -> Reading | Described | Inval
     """Read a part. An error is a result like another: Dask would print one that is raised."""
     try:
         file.stat()
-        return read_part(file, options)
+        part = read_part(file, options)
+        is_anonymous = isinstance(part, Reading) and part.votes.is_anonymous
+        return InvalidVotes(NO_USERS) if is_anonymous else part
     except InvalidVotes as error:
         return InvalidVotes(*error.args)  # the plain kind, which travels
     except OSError as error:
