@@ -4,7 +4,7 @@ from pathlib import Path
 
 import matplotlib as mpl
 
-from isplitlbi import ISplitLBI
+from isplitlbi import ISplitLBI, compare
 from isplitlbi.data.splits import split_within_user
 from isplitlbi.evaluation.simulate import paper_study
 from isplitlbi.output import plots
@@ -18,7 +18,9 @@ def main() -> None:
     votes, _ = paper_study(0)
     training, _ = split_within_user(votes, 0.2, rng=0)
     model = ISplitLBI(random_state=0).fit(training)
+    earlier = ISplitLBI(random_state=0).fit(training.without(users=training.users[30:]))
     figures = {
+        "changes": plots.changes(compare(earlier, model)),
         "path": plots.path(model),
         "cross-validation": plots.cross_validation(model),
         "consensus-ladder": plots.consensus_ladder(model),

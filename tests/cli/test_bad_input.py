@@ -16,7 +16,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from isplitlbi import ISplitLBI
+from isplitlbi import Comparisons, ISplitLBI, MarginMLE
 from isplitlbi.cli import main
 from isplitlbi.evaluation.simulate import simulate
 from isplitlbi.storage import save_model
@@ -190,6 +190,52 @@ def test_a_spoilt_model_is_named_so(tmp_path, model_folder, monkeypatch, how, co
     assert err.startswith("isplitlbi: ")
     assert err.count("\n") == 1
     assert "Traceback" not in err
+
+
+@pytest.mark.parametrize("how", ["no json", "votes.npz", "path.npz"])
+@pytest.mark.parametrize("command", ["compare", "report"])
+def test_a_spoilt_earlier_model_is_named_so(tmp_path, model_folder, monkeypatch, how, command):
+    folder = shutil.copytree(model_folder, tmp_path / "earlier")
+    spoil(folder, how)
+    file = tmp_path / "report.html"
+    asked = {
+        "compare": ["compare", folder, model_folder],
+        "report": ["report", model_folder, "--since", folder, "-o", file],
+    }
+    code, out, err = run(monkeypatch, *asked[command])
+    assert (code, out) == (2, "")
+    assert str(folder) in err
+    assert err.count("\n") == 1
+    assert not file.exists()
+
+
+COMPARED = {
+    # name: (what is done to the ids of items, votes to predict, what standard error says)
+    "no common item": ("other-", None, "the models have no item in common"),
+    "votes on other items": ("", HEADER + "u,cake,pie,left\n", "Give votes on items that both"),
+    "votes without outcomes": ("", "user,left,right\nu,item-1,item-2\n", "winner"),
+    "no votes": ("", HEADER, "no votes"),
+}
+
+
+@pytest.mark.parametrize("name", COMPARED)
+def test_what_cannot_be_compared(tmp_path, model_folder, monkeypatch, name):
+    before, held_out, said = COMPARED[name]
+    votes = simulate(n_users=5, n_items=4, votes_per_user=(15, 20), random_state=2).votes
+    items = votes.items if not before else before + votes.items
+    other = Comparisons.from_arrays(
+        votes.users[votes.user], items[votes.left], items[votes.right], votes.outcome
+    )
+    save_model(MarginMLE().fit(other), tmp_path / "other")
+    arguments = []
+    if held_out is not None:
+        (tmp_path / "held-out.csv").write_text(held_out)
+        arguments = ["--votes", tmp_path / "held-out.csv"]
+    code, out, err = run(monkeypatch, "compare", tmp_path / "other", model_folder, *arguments)
+    assert (code, out) == (2, "")
+    assert said in err
+    assert err.startswith("isplitlbi: ")
+    assert err.count("\n") == 1
 
 
 ASKED = {

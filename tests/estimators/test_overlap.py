@@ -118,8 +118,10 @@ def test_the_covariance_is_that_of_leaving_out_every_user_from_both_fits():
         return off - off.mean()
 
     moved = np.array([change(user) for user in votes.users])
-    moved -= moved.mean(axis=0)
-    slow = moved.T @ moved * (15 / 16)
+    slow = 0.0
+    for some in (moved[:12], moved[12:]):  # in both fits, and in one
+        off = some - some.mean(axis=0)
+        slow = slow + off.T @ off * len(some) / (len(some) - 1) * (15 / 16) ** 2
     beside = np.eye(5) - 0.2
     fast = beside @ found.covariance @ beside
     assert_allclose(own_variances(fast), own_variances(slow), rtol=0.25)
@@ -135,6 +137,19 @@ def test_what_the_models_expect_of_more_votes_is_the_difference_of_their_varianc
     told = own_variances(found.covariance)
     assert np.all(told >= 0.9 * (expected[0] - expected[1]))
     assert_allclose(told.mean(), (expected[0] - expected[1]).mean(), rtol=0.4)
+
+
+def test_that_new_users_see_an_item_otherwise_is_no_error_of_the_change():
+    votes = study(taste_sd=0.0, n_users=40, seed=4)
+    item, old = votes.items[1], votes.user < 30
+    is_left, is_right = (votes.items[each] == item for each in (votes.left, votes.right))
+    better = np.where(~old & is_left, 1, np.where(~old & is_right, -1, votes.outcome))
+    turned = Comparisons.from_arrays(
+        votes.users[votes.user], votes.items[votes.left], votes.items[votes.right], better
+    )
+    alike, otherwise = (difference(part(votes, old), each) for each in (votes, turned))
+    assert otherwise.estimate[1] - otherwise.estimate.mean() > 0.3
+    assert own_variances(otherwise.covariance)[1] < 2.0 * own_variances(alike.covariance)[1]
 
 
 def test_a_sample_of_the_users_tells_about_the_same_as_all(votes, monkeypatch):

@@ -13,6 +13,7 @@ from isplitlbi.model.differences import (
     name_groups,
     own_variances,
     quantile_of_largest,
+    quantile_of_worst,
     student,
     surely_better,
     weights_of_mean,
@@ -30,6 +31,31 @@ def letters_of(name):
 
 
 # --- quantiles -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("freedom", [np.inf, 12.0])
+@pytest.mark.parametrize("n_numbers", [1, 10])
+def test_the_worst_of_independent_numbers_is_as_far_off_as_their_number_says(n_numbers, freedom):
+    found = quantile_of_worst(np.diag(np.arange(1.0, n_numbers + 1.0)), freedom)
+    alone = 0.5 * (1.0 + 0.95 ** (1.0 / n_numbers))
+    exact = student(freedom, alone)
+    # With a common scale, the worst of several is a little nearer than if each had its own.
+    assert 0.96 * exact < found < 1.03 * exact
+
+
+def test_numbers_that_move_together_are_one_number_and_what_is_known_is_none():
+    together = np.full((20, 20), 2.0)
+    assert quantile_of_worst(together) == pytest.approx(student(np.inf, 0.975), rel=0.03)
+    known = np.zeros((3, 3))
+    assert quantile_of_worst(known) == 0.0
+    known[1, 1] = 1.0
+    assert quantile_of_worst(known) == pytest.approx(student(np.inf, 0.975), rel=0.03)
+
+
+def test_of_very_many_numbers_the_bound_for_independent_ones_is_used():
+    n_numbers = differences.MOST_ITEMS_DRAWN + 1
+    exact = student(np.inf, 0.5 * (1.0 + 0.95 ** (1.0 / n_numbers)))
+    assert quantile_of_worst(np.eye(n_numbers)) == pytest.approx(exact)
 
 
 @pytest.mark.parametrize(("n_items", "freedom"), [(3, 10.0), (6, 20.0), (10, np.inf)])

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from isplitlbi import Comparisons, ISplitLBI, MarginMLE
+from isplitlbi import Comparisons, ISplitLBI, MarginMLE, compare
 from isplitlbi.abnormal import KINDS
 from isplitlbi.errors import InvalidSetting
 from isplitlbi.evaluation.simulate import simulate
@@ -33,6 +33,20 @@ def study():
 @pytest.fixture(scope="module")
 def model(study):
     return ISplitLBI(n_folds=3).fit(study.votes)
+
+
+def test_changes_have_a_dot_and_two_intervals_for_every_item(model, study):
+    earlier = MarginMLE().fit(study.votes.subset(study.votes.user < 10))
+    found = compare(earlier, MarginMLE().fit(study.votes))
+    axes = plots.changes(found)
+    assert labels_of(axes.yaxis) == found.items.tolist()
+    thin, thick, dots = axes.collections
+    for lines, low, high in (
+        (thin, found.low_of_all, found.high_of_all), (thick, found.low, found.high),
+    ):  # fmt: skip
+        ends = np.array([segment[:, 0] for segment in lines.get_segments()])
+        np.testing.assert_allclose(ends, np.column_stack([low, high]))
+    np.testing.assert_allclose(dots.get_offsets()[:, 0], found.change)
 
 
 def labels_of(axis):

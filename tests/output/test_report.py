@@ -18,11 +18,12 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
-from isplitlbi import Comparisons, ISplitLBI, MarginMLE, PerUser
+from isplitlbi import Comparisons, ISplitLBI, MarginMLE, PerUser, compare
 from isplitlbi.abnormal.tests import ROUNDS
 from isplitlbi.diagnostics.individual import verdict_on
 from isplitlbi.evaluation.simulate import simulate
 from isplitlbi.output.report import TITLE, boards, content, ids, study, write_report
+from isplitlbi.output.report.since import since_of
 from isplitlbi.output.tables import users_table
 from studies import HOSTILE, hostile_model, small_model
 
@@ -519,6 +520,33 @@ def test_hostile_ids_add_no_element_and_no_attribute(source, tmp_path):
     assert "x" * ids.LONGEST_ID + "…" in visible
     assert "x" * (ids.LONGEST_ID + 1) not in visible
     assert r"'\u2003\u200b'" in visible
+
+
+def test_the_same_two_models_give_the_same_section_and_one_model_gives_none(page, model, tmp_path):
+    votes = model.votes()
+    earlier = MarginMLE().fit(votes.subset(votes.user < 10))
+    for name in ("one.html", "two.html"):
+        write_report(model, tmp_path / name, since=earlier)
+    one, two = ((tmp_path / name).read_bytes() for name in ("one.html", "two.html"))
+    assert one == two
+    there = Page(one.decode())
+    assert ("section", {"id": "since", "aria-labelledby": "since-title"}) in there.elements
+    assert "#since" not in [attributes.get("href") for _, attributes in page.elements]
+    said = " ".join(" ".join(there.visible).split())
+    assert all(sentence in said for sentence in compare(earlier, model).sentences())
+
+
+def test_hostile_ids_are_text_in_what_changed_too(tmp_path):
+    strangers = hostile_model()
+    votes = strangers.votes()
+    earlier = MarginMLE().fit(votes.without(users=HOSTILE[3], items=HOSTILE[4]))
+    plain = since_of(compare(earlier, strangers))
+    assert plain["apart"][0]["rows"][0]["item"] == HOSTILE[4]
+    write_report(strangers, tmp_path / "hostile.html", since=earlier)
+    hostile = Page((tmp_path / "hostile.html").read_text(encoding="utf-8"))
+    assert "img" not in [tag for tag, _ in hostile.elements]
+    assert sum(tag == "script" for tag, _ in hostile.elements) == 3
+    assert not any("onmouseover" in attributes for _, attributes in hostile.elements)
 
 
 @pytest.mark.parametrize("sign", ["\x00", "\x1b", "\r", "\x7f", "\x9b"])

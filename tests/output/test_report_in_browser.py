@@ -10,7 +10,7 @@ from copy import copy
 import numpy as np
 import pytest
 
-from isplitlbi import Comparisons, MarginMLE, PerUser
+from isplitlbi import Comparisons, ISplitLBI, MarginMLE, PerUser
 from isplitlbi.output.report import study, write_report
 from isplitlbi.output.tables import users_table
 from studies import HOSTILE, crowd_model, hostile_model, small_model
@@ -65,6 +65,16 @@ def report(model, folder):
 def hostile_report(folder):
     write_report(hostile_model(), folder / "hostile.html")
     return folder / "hostile.html"
+
+
+@pytest.fixture(scope="module")
+def later_report(folder):
+    """What changed, with ids of strangers, items that are new, and users who became abnormal."""
+    later = hostile_model()
+    votes = later.votes()
+    earlier = ISplitLBI(n_folds=2, kappa=10).fit(votes.without(users=HOSTILE[0], items=HOSTILE[4]))
+    write_report(later, folder / "later.html", since=earlier)
+    return folder / "later.html"
 
 
 @contextmanager
@@ -800,7 +810,7 @@ def test_charts_show_hostile_ids_as_text(browser, hostile_report):
 # --- every screen ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("which", ["report", "hostile_report"])
+@pytest.mark.parametrize("which", ["report", "hostile_report", "later_report"])
 def test_a_phone_does_not_scroll_sideways(browser, request, which):
     file = request.getfixturevalue(which)
     with opened(browser, file, PHONE, has_touch=True, is_mobile=True) as page:
@@ -829,6 +839,21 @@ def test_axe_finds_nothing_serious(browser, report, size, scheme):
     # axe brings a script of its own, which the page's policy would not run.
     with opened(browser, report, size, scheme, bypass_csp=True) as page:
         assert serious_violations(page) == []
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_what_changed_can_be_read_by_everybody_and_has_a_bar_for_every_item(
+    browser, later_report, scheme
+):
+    with opened(browser, later_report, PHONE, scheme, bypass_csp=True) as page:
+        assert serious_violations(page) == []
+        section = page.locator("#since")
+        assert section.locator("table.changes tbody tr").count() == len(HOSTILE) - 1
+        for bar in section.locator("table.changes .track i:not(.thin)").all():
+            box, around = bar.bounding_box(), bar.locator("..").bounding_box()
+            assert around["x"] - 1 <= box["x"]
+            assert box["x"] + box["width"] <= around["x"] + around["width"] + 1
+        assert page.title() != "owned"
 
 
 def test_dark_and_light_differ_and_charts_follow_a_change(browser, report):

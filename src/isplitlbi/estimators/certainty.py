@@ -299,12 +299,7 @@ class Evidence:
 
         That is from leaving out each in turn (jackknife): without a user, the consensus is
         elsewhere by their pull, under the curvature of the others. The squares of all users add up
-        to the covariance of the consensus.
-
-        Parameters
-        ----------
-        users
-            Some who voted, drawn from all who did; by default those of the curvature.
+        to the covariance of the consensus. Users are those of the curvature, or others who voted.
         """
         users = self.voters if users is None else users
         moved, inverse = np.zeros((len(users), len(self.expected))), self.expected
@@ -369,11 +364,6 @@ class Certainty:
         """Which row is that of a place; -1 for those that are known, or are of users alone."""
         return self.evidence.row
 
-    @property
-    def expected(self) -> Floats:
-        """What the model itself takes the covariance for."""
-        return self.evidence.expected
-
     def of_user(self, user: int) -> OfUser:
         """Evaluate the votes of one user."""
         return self.seen.of_user(user)
@@ -406,7 +396,7 @@ class Certainty:
         if n_items and row[0] < 0:
             variance = 1.0 / (self._score_information() + 1.0 / prior + LEAST_CURVATURE)
             return Standing(estimate, np.diag(variance), freedom, prior)
-        expected, found = (each[np.ix_(row, row)] for each in (self.expected, self.consensus))
+        expected, found = self.evidence.expected[np.ix_(row, row)], self.consensus[np.ix_(row, row)]
         if self.n_users < 2:
             return Standing(estimate, expected, freedom, prior)
         return Standing(estimate, no_surer(found, expected), freedom, prior)

@@ -488,10 +488,9 @@ def _signed(value: float) -> str:
 
 
 def _between(low: float, high: float, how: str) -> str:
-    """Return an interval; what is rounded to nothing has no sign.
+    """Return an interval; an end that is below zero by little keeps its sign.
 
-    >>> _between(-0.001, 0.5, ".2f"), _between(-1, 2, "d")
-    ('0.00 to 0.50', '-1 to 2')
+    >>> _between(-0.001, 0.5, ".2f"), _between(-1, 2, "d"), _between(-0.0, 0.0, ".2f")
+    ('-0.00 to 0.50', '-1 to 2', '0.00 to 0.00')
     """
-    ends = (f"{value:{how}}" for value in (low, high))
-    return " to ".join(end.strip("-") if not end.strip("-0.") else end for end in ends)
+    return " to ".join(f"{value or 0:{how}}" for value in (low, high))

@@ -3,6 +3,7 @@
 Users are independent of each other, and votes that are in both models have the same errors in both.
 So what counts is by how much each user moves the *difference*: a user whose votes are the same in
 both models moves it by next to nothing, one who is in one of them only by as much as that model.
+Users who are in both, and those who are in one of them, are drawn from people of their own.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from isplitlbi.typing import Floats, Indices, Labels, Mask, Places
 __all__ = ["Difference", "Matched", "SharedVotes", "difference_of", "rows_among"]
 
 SEED = 0
+ONLY_AFTER, ONLY_BEFORE, IN_BOTH = 1, 2, 3  # kinds of users, by the models they are in
 
 
 # --- ids and votes -------------------------------------------------------------------------
@@ -175,6 +177,11 @@ class _Sampled(NamedTuple):
     shared_before: Floats  # which share of the votes before is in both models
     shared_after: Floats
 
+    @property
+    def kind(self) -> Places:
+        """Which users are in both models, which in one of them."""
+        return np.asarray(ONLY_BEFORE * (self.before >= 0) + ONLY_AFTER * (self.after >= 0))
+
     def some(self, chosen: Mask) -> _Sampled:
         """Return some of them."""
         return _Sampled._make(each[chosen] for each in self)
@@ -206,9 +213,9 @@ def difference_of(
         ]
         expected = _expected(before.evidence, after.evidence, sampled, items)
     weight = sampled.stands_for[:, None]
-    change = moved[1] - moved[0]
+    change = _beside_their_like(moved[1] - moved[0], sampled)
     found = change.T @ (weight * change)
-    between = moved[0].T @ (weight * change)
+    between = _beside_their_like(moved[0], sampled).T @ (weight * change)
     # Where a model is of few users, they make the errors: it counts as for its leaderboard.
     freedom = min(before.standing.freedom, after.standing.freedom)
     scale = _off_scale(before, after, estimates, votes)
@@ -227,7 +234,7 @@ def _sampled(users: Matched, votes: SharedVotes) -> _Sampled:
         votes.common / np.maximum(votes.before, 1),
         votes.common / np.maximum(votes.after, 1),
     ).some(votes.before + votes.after > 0)
-    kind = 2 * (whole.before >= 0) + (whole.after >= 0)
+    kind = whole.kind
     if len(kind) <= certainty.MOST_USERS:
         return whole
     rng, kept = np.random.default_rng(SEED), np.zeros(len(kind), dtype=np.bool_)
@@ -245,6 +252,25 @@ def _influences(evidence: Evidence, users: Places, items: Places) -> Floats:
     moved = np.zeros((len(users), len(items)))
     moved[there] = evidence.influences(users[there])[:, evidence.row[items]]
     return np.asarray(moved - moved.mean(axis=1, keepdims=True))
+
+
+def _beside_their_like(moved: Floats, users: _Sampled) -> Floats:
+    """Return by how much users move scores, beside the mean of those who are in the same models.
+
+    If new users see an item otherwise, that is the change itself, and no error of it. A group has
+    one degree of freedom less than users; a single new user tells nothing but what models expect.
+    """
+    kind, found = users.kind, np.zeros_like(moved)
+    n_before, n_after = (int(np.count_nonzero(each >= 0)) for each in (users.before, users.after))
+    n_in_model = {ONLY_BEFORE: n_before, ONLY_AFTER: n_after, IN_BOTH: max(n_before, n_after)}
+    for each, n_voters in n_in_model.items():
+        those = kind == each
+        n_users = int(those.sum())
+        if n_users > 1:
+            # The mean of all who voted was left out already.
+            wider = n_users / (n_users - 1) * (n_voters - 1) / n_voters
+            found[those] = np.sqrt(wider) * (moved[those] - moved[those].mean(axis=0))
+    return found
 
 
 def _expected(before: Evidence, after: Evidence, users: _Sampled, items: Matched) -> Floats:

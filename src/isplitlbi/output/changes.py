@@ -10,7 +10,6 @@ from isplitlbi.output.terminal import fits, print_whole, text_table, titled_tabl
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.table import Table
 
     from isplitlbi.estimators.changes import Changes, Verdict
 
@@ -69,39 +68,35 @@ def _print_items(console: Console, changes: Changes) -> None:
 
 
 def _print_users(console: Console, changes: Changes, title: str) -> None:
-    from rich.text import Text
-
-    console.print(Text(title, style="italic"))
-    cells = users_in_cells(changes)
-    print_whole(console, _table_of_users(console, cells))
-    console.print()
-
-
-def _table_of_users(console: Console, cells: list[list[str]]) -> Table:
     from rich.table import Table
     from rich.text import Text
 
-    def made(gap: int) -> Table:
-        table = Table(box=None, pad_edge=False, padding=(0, gap, 0, 0))
-        for place, name in enumerate(cells[0]):
-            table.add_column(name, justify="right" if name == "votes" else "left", overflow="fold",
-                             no_wrap=place in (1, 2))  # fmt: skip
-        for row in cells[1:]:
-            table.add_row(*map(Text, row))
-        return table
-
-    wide = made(2)
-    return wide if fits(console, wide) else made(1)
+    console.print(Text(title, style="italic"))
+    heads, *rows = users_in_cells(changes)
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for place, name in enumerate(heads):
+        table.add_column(
+            name, justify="right" if name == "votes" else "left", overflow="fold",
+            no_wrap=0 < place < len(heads) - 1,
+        )  # fmt: skip
+    for row in rows:
+        table.add_row(*map(Text, row))
+    print_whole(console, table)
+    console.print()
 
 
 def users_in_cells(changes: Changes) -> list[list[str]]:
-    """Return who became abnormal or ceased to be as texts, the headings first."""
-    rows = [[changes.nouns.user, "change", "votes", "before", "after"]]
+    """Return who is on another list as texts, the headings first: a row before, and one after."""
+    rows = [[changes.nouns.user, "change", "", "votes", "verdict"]]
     for each in changes.users:
-        then, now = each.votes_before, each.votes_after
-        votes = f"{then} > {now}" if then != now else str(now)
-        verdicts = (verdict_in_words(verdict) for verdict in (each.before, each.after))
-        rows.append([printable(str(each.user)), each.change, votes, *verdicts])
+        names = [printable(str(each.user)), each.change]
+        for which, votes, verdict in (
+            ("before", each.votes_before, each.before),
+            ("after", each.votes_after, each.after),
+        ):
+            if verdict is not None:
+                rows.append([*names, which, str(votes), verdict_in_words(verdict)])
+                names = ["", ""]
     return rows
 
 

@@ -374,16 +374,10 @@ def _pairs_in_table(model: ScoreEstimator, found: Tally, order: Places, axes: Ax
 
 
 def changes(found: Changes, axes: Axes | None = None) -> Axes:
-    """Draw by how much scores changed between two models, with their intervals.
+    """Draw by how much scores changed between two models (`isplitlbi.compare`), best on top.
 
-    Items stand in the order of the model after, best on top. Thick bars are 95 % intervals of each
-    item by itself, thin ones hold for all items at once; items whose thin bar leaves out 0 have
-    changed, and are dark.
-
-    Parameters
-    ----------
-    found
-        What `isplitlbi.compare` returns.
+    Thick bars are 95 % intervals of each item by itself, thin ones hold for all items at once.
+    Items whose thin bar leaves out 0 have changed, and are dark.
     """
     n_items = len(found.items)
     axes = _axes(axes, (6, min(1.2 + 0.24 * n_items, 14.0)))
