@@ -157,9 +157,8 @@ def test_repeated_votes_are_told_and_kept_unless_asked_otherwise(
     lines = votes_file.read_text().splitlines(keepends=True)
     file = tmp_path / "again.csv"
     file.write_text("".join(lines[:11]) + "new,item-01,item-02,left\n")
-    code, _, err = ended(monkeypatch, capsys, "update", model_folder, file, "-o", tmp_path / "kept")
-    assert code == 0
-    assert "10 of 11 new votes are the same" in in_one_line(err)
+    output_of("update", model_folder, file, "-o", tmp_path / "kept")
+    assert "10 of 11 new votes are the same" in caplog.text
     assert load_model(tmp_path / "kept").summary_.n_votes == n_votes + 11
     invoke("update", model_folder, file, "-o", tmp_path / "dropped", "--drop-repeated", "-q")
     assert load_model(tmp_path / "dropped").summary_.n_votes == n_votes + 1
