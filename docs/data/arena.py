@@ -1,8 +1,11 @@
-"""Write arena.csv, the small made-up study of language models that the tutorial reads.
+"""Write arena.csv and arena-next-week.csv, the small made-up study that the tutorials read.
 
 Thirty annotators compare the answers of eight models. Twenty-three share one taste, more or less;
 three have a taste of their own. One turns the common taste upside down, two answer at random,
 and one always takes the first answer.
+
+A week later, three new annotators vote: one like most others, one at random, one upside down. Five
+annotators of the first week go on, and a new model is in the arena, a little better than birch.
 """
 
 from pathlib import Path
@@ -14,6 +17,15 @@ from isplitlbi.evaluation.simulate import simulate
 
 MODELS = ["aster", "birch", "cedar", "delta", "ember", "fjord", "grove", "heron"]
 N_ANNOTATORS = 30
+NEW_MODEL = "ivory"
+# How the annotators of the second week follow the common taste, how often they vote, and on how
+# many of the models: the new one is the last.
+SECOND_WEEK = {
+    "ann-31": (1.0, 40, 8),
+    "ann-32": (0.0, 40, 8),
+    "ann-33": (-1.0, 40, 8),
+    **dict.fromkeys(["ann-02", "ann-05", "ann-08", "ann-14", "ann-23"], (1.0, 24, 9)),
+}
 WINNERS = {1: "model_a", 0: "tie", -1: "model_b"}
 
 
@@ -45,6 +57,23 @@ def main() -> None:
     for annotator, kind in zip(annotators, truth.kind, strict=True):
         if kind != "consensus":
             print(f"{annotator}: {kind}")
+    next_week(truth.scores, truth.threshold)
+
+
+def next_week(scores: np.ndarray, threshold: float) -> None:
+    """Draw the votes of the second week, one annotator after another, and write them."""
+    rng = np.random.default_rng(7)
+    everything, rows = [*MODELS, NEW_MODEL], []
+    known = np.append(scores, scores[MODELS.index("birch")] + 0.3)
+    for annotator, (slope, n_votes, n_models) in SECOND_WEEK.items():
+        for _ in range(n_votes):
+            left, right = rng.choice(n_models, size=2, replace=False)
+            lead = slope * (known[left] - known[right]) + rng.logistic()
+            outcome = 0 if abs(lead) <= threshold else int(np.sign(lead))
+            rows.append([annotator, everything[left], everything[right], WINNERS[outcome]])
+    columns = ["judge", "model_a", "model_b", "winner"]
+    frame = pl.DataFrame(rows, schema=columns, orient="row")
+    frame.write_csv(Path(__file__).with_name("arena-next-week.csv"))
 
 
 if __name__ == "__main__":
