@@ -1011,3 +1011,20 @@ def test_the_script_speaks_in_the_words_of_the_study(browser, model, folder):
         said = page.locator("main").inner_text()
     assert not re.search(r"\b(items?|users?)\b(?!-\d)", said, re.IGNORECASE)
     assert f"of {len(model.users_)} annotators have left the consensus" in said
+
+
+def test_the_page_of_an_anonymous_crowd_works_without_users(browser, model, folder):
+    votes = model.votes()
+    left, right = votes.items[votes.left], votes.items[votes.right]
+    crowd = Comparisons.from_arrays(None, left, right, votes.outcome)
+    file = folder / "crowd.html"
+    write_report(ISplitLBI().fit(crowd), file)
+    for size in (DESKTOP, PHONE):
+        with opened(browser, file, size) as page:
+            sections = page.eval_on_selector_all("section", "all => all.map((each) => each.id)")
+            assert sections == ["ranking", "pairs", "prediction", "data", "settings"]
+            assert "user" not in page.locator("body").inner_text().lower()
+            page.locator("#pairs-show").select_option("votes")
+            assert "vote" in page.locator("#pairs-told").inner_text()
+            assert page.locator("#matrix tbody tr").count() == votes.n_items
+            assert serious_violations(page) == []

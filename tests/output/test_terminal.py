@@ -1,6 +1,7 @@
 """What results look like on a terminal."""
 
 import io
+from contextlib import contextmanager
 
 import polars as pl
 import pytest
@@ -129,3 +130,21 @@ def test_on_a_narrow_screen_headings_take_several_lines_before_names_do(monkeypa
          Format.table)  # fmt: skip
     assert "a name of 20 letters" in out.getvalue()
     assert len(out.getvalue().splitlines()) == 3
+
+
+def test_a_bar_comes_only_where_work_takes_longer_than_two_seconds(monkeypatch):
+    shown = []
+
+    @contextmanager
+    def bar(what, quiet):
+        yield lambda done, doing: shown.append((what, done, doing))
+
+    monkeypatch.setattr(terminal, "progress_bar", bar)
+    with terminal.late_bar("Predicting", quiet=False) as tell:
+        tell(0.1, "100 pairs")
+    assert shown == []
+    monkeypatch.setattr(terminal, "PATIENCE", 0.0)
+    with terminal.late_bar("Predicting", quiet=False) as tell:
+        tell(0.1, "100 pairs")
+        tell(None, "200 pairs")
+    assert shown == [("Predicting", 0.1, "100 pairs"), ("Predicting", None, "200 pairs")]

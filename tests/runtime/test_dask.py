@@ -415,6 +415,15 @@ def test_what_goes_wrong_on_a_worker_is_told_as_on_one_machine(two_workers, stud
         settings(time=1.5).fit(study.subset(study.user != 0), client=two_workers)
 
 
+def test_votes_without_users_are_not_shared_out(two_workers, study, tmp_path):
+    left, right = study.items[study.left], study.items[study.right]
+    crowd = Comparisons.from_arrays(None, left, right, study.outcome)
+    (tmp_path / "part.csv").write_text("left,right,winner\na,b,left\nb,c,tie\n")
+    for votes in (crowd, tmp_path):
+        with pytest.raises(InvalidVotes, match="votes without users cannot be shared out"):
+            settings().fit(votes, client=two_workers)
+
+
 def test_a_full_disk_is_not_taken_for_a_lost_worker(two_workers, study, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device")

@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy import sparse
+import scipy
 
 from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.data.layout import Shown
@@ -58,7 +58,7 @@ def certainty_of(votes: Comparisons, fitted: Fitted) -> Certainty:
     return Certainty(seen, max(int(n_units), 2), covariance, np.zeros(vector.width), evidence)
 
 
-def _told(votes: Comparisons, fitted: Fitted) -> tuple[Floats, sparse.csr_matrix, Floats]:
+def _told(votes: Comparisons, fitted: Fitted) -> tuple[Floats, scipy.sparse.csr_matrix, Floats]:
     """Return the curvature of all votes, the pull of every unit, and how often each unit counts."""
     terms, n_votes = fitted.parameters.terms, len(votes)
     shown = Shown(votes.left, votes.right, votes, np.arange(n_votes))
@@ -82,13 +82,13 @@ def _told(votes: Comparisons, fitted: Fitted) -> tuple[Floats, sparse.csr_matrix
         return bent, pulls, weight
     unit = units(votes)
     n_units = int(unit.max()) + 1
-    gathered = sparse.csr_matrix((weight, (unit, np.arange(n_votes))), (n_units, n_votes))
+    gathered = scipy.sparse.csr_matrix((weight, (unit, np.arange(n_votes))), (n_units, n_votes))
     return bent, gathered @ pulls, np.ones(n_units)
 
 
 def _rows(
     votes: Comparisons, shown: Shown, fitted: Fitted
-) -> tuple[sparse.csr_matrix, sparse.csr_matrix]:
+) -> tuple[scipy.sparse.csr_matrix, scipy.sparse.csr_matrix]:
     """Return what every place of the consensus counts for in every margin and every level."""
     vector, terms = fitted.parameters.vector, fitted.parameters.terms
     of_margin: list[tuple[Any, Any]] = [(votes.left, 1.0), (votes.right, -1.0)]
@@ -100,7 +100,7 @@ def _rows(
     by_margin, by_level = (
         sum(
             (
-                sparse.csr_matrix(
+                scipy.sparse.csr_matrix(
                     (
                         np.broadcast_to(amount, every.shape),
                         (every, np.broadcast_to(at, every.shape)),
@@ -109,12 +109,12 @@ def _rows(
                 )
                 for at, amount in columns
             ),
-            start=sparse.csr_matrix(shape),
+            start=scipy.sparse.csr_matrix(shape),
         )
         for columns in (of_margin, of_level)
     )
     return by_margin, by_level
 
 
-def _times(rows: sparse.csr_matrix, factors: Floats) -> sparse.csr_matrix:
-    return sparse.diags(factors) @ rows
+def _times(rows: scipy.sparse.csr_matrix, factors: Floats) -> scipy.sparse.csr_matrix:
+    return scipy.sparse.diags(factors) @ rows
