@@ -79,6 +79,15 @@ def test_the_verdict_is_not_measured_on_one_study():
     assert "--studies must be at least 2." in done.stderr
 
 
+def test_comparing_runs_the_lines_asked_for():
+    done = run("comparing.py", "--studies", "1", "--cell", "other users: 20 users, alike")
+    assert done.returncode == 0, done.stderr
+    title, figures = done.stdout.strip().split(", alike: ")
+    assert title == "other users: 20 users"
+    names = [figure.rsplit(" ", 1)[0] for figure in figures.split(", ")]
+    assert names == ["interval holds 0", "any item changed", "rank holds 0", "width"]
+
+
 @pytest.fixture
 def groups(monkeypatch):
     """The script that puts our groups beside the intervals of the peers."""
