@@ -21,7 +21,6 @@ update of the model of 99 % of the votes, with and without tests of the users, i
 from __future__ import annotations
 
 import argparse
-import json
 import subprocess
 import sys
 import tempfile
@@ -104,7 +103,7 @@ def place_everybody() -> bool:
 # --- cold start --------------------------------------------------------------------------------
 
 
-def cold_start() -> bool:
+def cold_start(figure: Path | None) -> bool:
     print("log-loss of the votes after the twentieth, by how many votes were given (s.e. of the")
     print("difference to none, over users)")
     print(f"{'study':<14}{'users':>6}" + "".join(f"{given:>16}" for given in GIVEN))
@@ -146,8 +145,26 @@ def cold_start() -> bool:
         results[name] = {"given": GIVEN, "log_loss": mean.tolist(), "error": errors.tolist()}
         cells = "".join(f"{m:>9.4f} ({e:.3f})" for m, e in zip(mean, errors, strict=True))
         print(f"{name:<14}{len(table):>6}{cells}   {'met' if met else 'NOT MET'}", flush=True)
-    print(json.dumps(results))
+    if figure is not None:
+        draw_cold_start(results, figure)
     return all_met
+
+
+def draw_cold_start(results: dict, file: Path) -> None:
+    """Draw the log-loss by the votes that were given, with the error of its difference to none."""
+    import matplotlib as mpl
+    import matplotlib.pyplot as plt
+
+    mpl.rcParams["svg.hashsalt"] = "isplitlbi"  # the same picture, the same file
+    figure, panels = plt.subplots(1, len(results), figsize=(9, 2.8), layout="constrained")
+    for axes, (name, found) in zip(np.atleast_1d(panels), results.items(), strict=True):
+        place, loss = np.arange(len(GIVEN)), np.array(found["log_loss"])
+        axes.axhline(loss[0], color="0.6", lw=1, ls="--", label="the consensus")
+        axes.errorbar(place, loss, found["error"], marker="o", ms=4, lw=1.5, capsize=2)
+        axes.set(title=name, xticks=place, xticklabels=GIVEN, xlabel="votes given")
+    panels[0].set_ylabel("log-loss of later votes")
+    panels[0].legend(frameon=False, fontsize=8)
+    figure.savefig(file, facecolor="white", metadata={"Date": None})
 
 
 def _some(votes: Comparisons, rows: np.ndarray) -> Comparisons:
@@ -245,8 +262,8 @@ def update_many(n_votes: int) -> bool:
         met = seconds >= LEAST_RATIO * mine and apart <= MOST_APART
         all_met &= bool(met)
         print(
-            f"{'with' if with_tests else 'without'} tests: fit {seconds:.1f} s, update {mine:.1f} s,"
-            f" {seconds / mine:.1f} times faster; consensus off by {apart:.1e}: "
+            f"{'with' if with_tests else 'without'} tests: fit {seconds:.1f} s, update "
+            f"{mine:.1f} s, {seconds / mine:.1f} times faster; consensus off by {apart:.1e}: "
             f"{'met' if met else 'NOT MET'}",
             flush=True,
         )
@@ -264,10 +281,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", choices=("study", "cold", "speed", "update"))
     parser.add_argument("--votes", type=float, default=N_UPDATED, help="votes of the update")
+    parser.add_argument("--figure", type=Path, help="where to draw the cold start")
     asked = parser.parse_args()
     parts = {
         "study": place_everybody,
-        "cold": cold_start,
+        "cold": lambda: cold_start(asked.figure),
         "speed": place_many,
         "update": lambda: update_many(int(asked.votes)),
     }
