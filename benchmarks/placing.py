@@ -34,7 +34,7 @@ from scale import draw
 
 from data import load, load_fixed_split
 from isplitlbi import Comparisons, ISplitLBI
-from isplitlbi.estimators.contract import clone
+from isplitlbi.estimators.updated import prepared
 from isplitlbi.evaluation.simulate import simulate
 from isplitlbi.storage import save_model
 
@@ -54,10 +54,7 @@ def log_losses(model, votes: Comparisons) -> np.ndarray:
 
 def fitted_again(model: ISplitLBI, votes: Comparisons) -> ISplitLBI:
     """Fit other votes by what was chosen for a model."""
-    again = clone(model)
-    for name, value in model._chosen(votes).items():
-        setattr(again, name, value)
-    return again.fit(votes)
+    return prepared(model, votes, reselect=False, retest=True).model.fit(votes)
 
 
 # --- every user of a study ---------------------------------------------------------------------

@@ -16,7 +16,21 @@ PEOPLE = [
     *("kim", "leo", "mia", "noah", "olga", "pia", "quinn", "rosa", "sam", "tess"),
 ]
 DRINKS = ["decaf", "cocoa", "tea", "juice", "coffee", "milk"]
+NEWCOMERS = {"uma": 1.0, "vic": -1.0}  # how they follow the common taste
 WINNERS = {1: "left", 0: "tie", -1: "right"}
+
+
+def write_newcomers(scores: np.ndarray, threshold: float) -> None:
+    """Draw the votes of two people who come later: one like most others, one upside down."""
+    rng, rows = np.random.default_rng(40), []
+    for person, slope in NEWCOMERS.items():
+        for _ in range(30):
+            left, right = rng.choice(len(DRINKS), size=2, replace=False)
+            lead = slope * (scores[left] - scores[right]) + rng.logistic()
+            outcome = 0 if abs(lead) <= threshold else int(np.sign(lead))
+            rows.append([person, DRINKS[left], DRINKS[right], WINNERS[outcome]])
+    frame = pl.DataFrame(rows, schema=["user", "left", "right", "winner"], orient="row")
+    frame.write_csv(Path(__file__).with_name("newcomers.csv"))
 
 
 def main() -> None:
@@ -42,6 +56,7 @@ def main() -> None:
         }
     )
     frame.write_csv(Path(__file__).with_name("votes.csv"))
+    write_newcomers(truth.scores, truth.threshold)
     for person, kind in zip(PEOPLE, truth.kind, strict=True):
         if kind != "consensus":
             print(f"{person}: {kind}")

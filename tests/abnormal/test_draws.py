@@ -9,7 +9,8 @@ from isplitlbi.abnormal import draws as drawing
 from isplitlbi.abnormal.directions import Directions, Said
 from isplitlbi.abnormal.draws import Revote
 from isplitlbi.abnormal.expectation import Inputs
-from isplitlbi.abnormal.ordinary import Others, Yardstick
+from isplitlbi.abnormal.ordinary import Yardstick
+from isplitlbi.abnormal.others import Others
 from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.model.links import LINKS, Logistic
 from isplitlbi.runtime.local import Local

@@ -14,7 +14,8 @@ from isplitlbi.abnormal.directions import Directions, Said
 from isplitlbi.abnormal.evidence import Way, explain_by, explain_by_one_item
 from isplitlbi.abnormal.expectation import Inputs
 from isplitlbi.abnormal.kinds import COPIED, ORDINARY, OTHER_TASTE, OWN_SCORES, REVERSED
-from isplitlbi.abnormal.ordinary import Others, Yardstick
+from isplitlbi.abnormal.ordinary import Yardstick
+from isplitlbi.abnormal.others import Others
 from isplitlbi.model.links import LINKS, Logistic
 from isplitlbi.runtime.local import Local
 

@@ -11,7 +11,8 @@ from isplitlbi.abnormal import ordinary
 from isplitlbi.abnormal import tests as user_tests
 from isplitlbi.abnormal.directions import Directions, Said
 from isplitlbi.abnormal.expectation import Inputs
-from isplitlbi.abnormal.ordinary import Others, Yardstick
+from isplitlbi.abnormal.ordinary import Yardstick
+from isplitlbi.abnormal.others import Habits, Others
 from isplitlbi.evaluation.simulate import simulate
 from isplitlbi.model.links import Logistic
 from isplitlbi.runtime.local import Local
@@ -248,7 +249,7 @@ def test_own_ties_make_no_habits_of_the_items_that_a_user_is_tested_on():
     whole = inputs.expectation()
     said = Said.of(LINK, whole.margin, whole.level, inputs.answers.weighted, True)
     directions = Directions.of(inputs.answers, votes)
-    found = ordinary._Habits.of_others(inputs, directions, said, inside)
+    found = Habits.of_others(inputs, directions, said, inside)
     moved = found.by_level
     others = replace(
         inputs,
@@ -264,7 +265,7 @@ def test_own_ties_make_no_habits_of_the_items_that_a_user_is_tested_on():
     # One correction of each habit comes near to what a fit without the user gives.
     assert np.corrcoef(moved[mine], theirs - habits)[0, 1] > 0.8
     nobody = np.zeros(votes.n_users, dtype=np.bool_)
-    unmoved = ordinary._Habits.of_others(inputs, directions, said, nobody)
+    unmoved = Habits.of_others(inputs, directions, said, nobody)
     assert_array_equal(unmoved.by_level, 0.0)
     # What nobody has told is as unsure as its prior: two habits make a level.
     variance = inputs.consensus.terms.habit_variance

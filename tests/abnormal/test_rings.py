@@ -10,7 +10,8 @@ from isplitlbi.abnormal.directions import Directions, Said
 from isplitlbi.abnormal.evidence import explain_by
 from isplitlbi.abnormal.expectation import Inputs
 from isplitlbi.abnormal.kinds import OWN_SCORES
-from isplitlbi.abnormal.ordinary import Others, Yardstick
+from isplitlbi.abnormal.ordinary import Yardstick
+from isplitlbi.abnormal.others import Others
 from isplitlbi.abnormal.rings import find_rings
 from isplitlbi.model.links import Logistic
 from isplitlbi.runtime.local import Local

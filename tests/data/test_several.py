@@ -134,7 +134,7 @@ def test_a_named_column_holds_for_the_files_that_have_it(tmp_path):
         "layout says."
     )
     with pytest.raises(
-        InvalidVotes, match=r"mine\.csv: no column 'who' for the user; found: rater"
+        InvalidVotes, match=r"there is no column 'who' for the user in any of mine\.csv and b\.csv"
     ):
         read_votes([mine, tmp_path / "b.csv"], user="who")
     other = written(tmp_path, CANONICAL, "a.csv")

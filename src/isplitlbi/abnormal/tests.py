@@ -27,7 +27,8 @@ from isplitlbi.abnormal.draws import Draws
 from isplitlbi.abnormal.expectation import Answers, Expectation, Inputs, without_items
 from isplitlbi.abnormal.found import LEAST_USERS
 from isplitlbi.abnormal.matrices import inverse, times
-from isplitlbi.abnormal.ordinary import Others, Yardstick
+from isplitlbi.abnormal.ordinary import Yardstick
+from isplitlbi.abnormal.others import Others
 from isplitlbi.abnormal.surprise import DEVIATION_VARIANCE, TINY
 from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.model.parameters import Consensus

@@ -178,8 +178,7 @@ def update(
                 updated = fitted.update(
                     new, reselect=reselect, repeated="drop" if drop_repeated else "keep",
                     retest=retest,
-                    snapshots=unfinished.snapshots, progress=progress,
-                    checkpoints=unfinished.folder,
+                    progress=progress, checkpoints=unfinished.folder,
                 )  # fmt: skip
             save_model(updated, output, force=force)
     except KeyboardInterrupt:

@@ -81,14 +81,11 @@ def read_votes(
         Names of columns: when votes were given, as dates or as numbers that increase with time, and
         how many seconds the answers took.
     in_order
-        Whether the rows of a file are in the order in which every user voted; their numbers are
-        then the times. By default, the order of the rows means nothing.
+        Whether the rows of a file are in the order in which every user voted.
     since, until
-        Use only votes from this time on, and up to this time, both included: dates where the times
-        are dates (a day without a clock is the whole day), numbers where they are numbers.
+        Use only votes from this time on, and up to it: dates (a day is the whole day) or numbers.
     anonymous
-        Whether all votes are those of one crowd: users are set aside. Without, that is so where no
-        column can be the user.
+        Whether users are set aside; where no column can be the user, they are.
     """
     options = Options(
         format, preset, user, left, right, winner, weight, count, group, labels, both_bad,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, get_args
@@ -21,9 +20,10 @@ from isplitlbi.data.readers import Parts
 from isplitlbi.data.summary import Summary
 from isplitlbi.errors import InvalidSetting, InvalidVotes
 from isplitlbi.estimators.base import ScoreEstimator
-from isplitlbi.estimators.contract import check_is_fitted, clone
+from isplitlbi.estimators.contract import check_is_fitted
 from isplitlbi.estimators.inputs import as_given, as_votes, check_choice, check_seed, threads_of
-from isplitlbi.estimators.placed import PlacedUsers, place, tests_that_stay
+from isplitlbi.estimators.placed import PlacedUsers, place
+from isplitlbi.estimators.updated import prepared
 from isplitlbi.fitting import FitSettings, Fitted, fit, fit_again, fit_crowd
 from isplitlbi.model.decomposition import Decomposition, decompose
 from isplitlbi.model.links import Link, link_named
@@ -251,10 +251,8 @@ class ISplitLBI(ScoreEstimator):
         reselect: bool = False,
         repeated: Repeated = "keep",
         retest: bool = False,
-        snapshots: str | Path | None = None,
         progress: Callable[[Progress], None] | None = None,
         checkpoints: str | Path | None = None,
-        checkpoint_every: float = 10.0,
     ) -> Self:
         """Return a model of the votes of this one and new ones together; this one stays as it is.
 
@@ -274,48 +272,20 @@ class ISplitLBI(ScoreEstimator):
             Whether to test everybody anew. By default, where there are few new votes and no new
             items, those are tested who have a tenth more votes than when they were tested; all
             others keep what was found.
-        snapshots, progress, checkpoints, checkpoint_every
-            As for `ISplitLBI` and `fit`.
+        progress, checkpoints
+            As for `fit`.
         """
         check_is_fitted(self, "fitted_")
         check_choice("repeated", repeated, get_args(Repeated))
         votes = with_new_votes(self.votes(), as_votes(X, y, sample_weight), repeated)
-        again, tests = clone(self), None
-        again.snapshots = snapshots
-        if not reselect:
-            for name, value in self._chosen(votes).items():
-                setattr(again, name, value)
-            tests = tests_that_stay(self, votes) if self.with_tests and not retest else None
-            again.with_tests = self.with_tests and tests is None
-        again._fit(
-            votes, self.outcome_labels_, progress=progress, checkpoints=checkpoints,
-            checkpoint_every=checkpoint_every,
-        )  # fmt: skip
-        if not reselect:  # how much users differ is then not estimated, either
-            again.fitted_ = replace(again.fitted_, spreads=self.fitted_.spreads)
-            again.spreads_ = {**self.spreads_}
-        if tests is not None:
-            again._remember(tests)
-        # What was not given to this model is not given to the next: it may be chosen anew later.
-        for name, value in self.get_params().items():
-            setattr(again, name, value)
-        return again
+        again = prepared(self, votes, reselect=reselect, retest=retest)
+        again.model.snapshots = None if checkpoints is None else Path(checkpoints) / "snapshots"
+        again.model._fit(votes, self.outcome_labels_, progress=progress, checkpoints=checkpoints)
+        return again.finished(self)
 
-    def _chosen(self, votes: Comparisons) -> dict[str, Any]:
-        """Return what a fit of other votes takes over from this one, as settings.
-
-        For an anonymous crowd, nothing was chosen.
-        """
-        if not self.has_users:
-            return {}
-        chosen: dict[str, Any] = {"nu": self.nu_, "kappa": self.kappa_, "time": self.time_}
-        terms = self._terms(Summary.of(votes), _is_winner_first(votes))
-        if terms.ties != "bounded":
-            sizes = zip(self.terms_.names, self.terms_.scales, strict=True)
-            chosen["scales"] = {
-                name: scale for name, scale in sizes if name != TASTE and name in terms.names
-            }
-        return chosen
+    def terms_for(self, votes: Comparisons) -> Terms:
+        """Return the terms that some votes call for, by the settings of this model."""
+        return self._terms(Summary.of(votes), _is_winner_first(votes))
 
     @property
     def scheme(self) -> Scheme:

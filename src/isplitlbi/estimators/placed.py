@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from isplitlbi.abnormal import Abnormality
 from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.data.features import Features
 from isplitlbi.data.frames import Tabular
@@ -32,15 +31,13 @@ from isplitlbi.typing import Floats, Labels
 if TYPE_CHECKING:
     from isplitlbi.estimators.isplitlbi import ISplitLBI
 
-__all__ = ["PlacedUsers", "beside", "place", "tests_that_stay"]
+__all__ = ["PlacedUsers", "beside", "place"]
 
 # Predictions for a person count the consensus like so many votes of that person beside the own
 # ones. What is likeliest by one vote or two goes too far: after a single tie, a person would seem
 # to tie nearly always. Settled on college and wmt16 (benchmarks/placing.py --only cold), where 1
 # was best of 0 to 8 for 1 to 20 votes given; with many votes it does not matter.
 VOTES_OF_CONSENSUS = 1.0
-
-MANY_MORE = 1.1  # times as many votes: tests are then repeated
 
 
 def place(
@@ -99,36 +96,6 @@ def beside(model: ISplitLBI, votes: Comparisons) -> Comparisons:
         features = Features(units.names, columns, units.scale)
     known = votes.renumbered(Vocabulary(votes.users, "user"), items)
     return replace(known, features=features)
-
-
-def tests_that_stay(model: ISplitLBI, votes: Comparisons) -> Abnormality | None:
-    """Return the tests of users of more votes, where not everybody must be tested anew.
-
-    Whoever has at least a tenth more votes than when they were tested is tested anew, beside all
-    others, who keep what was found. Nothing is returned where all votes together have grown by as
-    much since all users were tested, and where there are new items: what is ordinary may then be
-    something else.
-    """
-    from isplitlbi.abnormal import find_abnormal_beside, joined
-
-    before: Abnormality | None = getattr(model, "abnormality_", None)
-    if before is None or before.ordinary is None or len(votes.items) != len(model.items_):
-        return None
-    if len(votes) > MANY_MORE * before.ordinary.n_votes:
-        return None
-    known = Vocabulary(model.users_, "user").encode(votes.users)
-    n_tested = np.where(known >= 0, before.n_votes[known], 0)
-    is_new = votes.votes_per_user > MANY_MORE * n_tested
-    kept = before.those(known[~is_new].astype(np.int64))
-    if not is_new.any():
-        return kept
-    theirs = beside(model, votes.alone(is_new[votes.user]))
-    anew = find_abnormal_beside(
-        theirs, model.link_, kept, seed=model.random_state or 0, delta=model.delta,
-        runtime=Local(theirs, threads_of(model.n_jobs)),
-    )  # fmt: skip
-    order = np.argsort(np.concatenate([np.flatnonzero(~is_new), np.flatnonzero(is_new)]))
-    return replace(joined([kept, anew]).those(order), ordinary=before.ordinary)
 
 
 class PlacedUsers(Tabular):

@@ -9,16 +9,17 @@ understands it.
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 
 from isplitlbi.kernels import SHORT_STEP, Anchor, Flow, Problem, Rates, System
 from isplitlbi.kernels.newton import unbound
 from isplitlbi.model.answering import Answering
+from isplitlbi.path import Course
 from isplitlbi.typing import Floats
 
-__all__ = ["METHOD"]
+__all__ = ["METHOD", "Pull"]
 
 # What the method is made of, by their names in `numpy_loops` and `numba_loops`.
 minimise = finish_step = extrapolate = lean = unbound
@@ -29,99 +30,130 @@ NEARLY = 1.5  # steps: what is left up to the next place of the course is then o
 RESTING = 1e-6  # how closely a user who has not begun to leave is solved for
 
 
+class Pull(NamedTuple):
+    """What decides a path besides the votes: see `solvers.settings.Dynamics`."""
+
+    coupling: float  # what stands for nu between P and Gamma
+    kappa: float
+    precision: float  # that holds P, whoever has left
+    nu: float
+    holds: Floats  # (n_terms,) how strongly each term is held
+
+
 def settle(
     link: Answering,
     problem: Problem,
     anchor: Anchor,
     enough: float,
-    consensus: Floats,
     deviation: Floats,
     system: System,
 ) -> Floats:
-    """Return the deviations that minimise a step's objective, from a guess that is used up."""
+    """Return the deviations that minimise a step's objective, from a guess that is used up.
+
+    The consensus is that of the anchor.
+    """
     at, last = problem.slots.common_threshold, problem.slots.threshold[0]
-    deviation[last] = max(deviation[last] + problem.bounded * consensus[at], problem.delta)
+    common = problem.bounded * anchor.consensus[at]
+    deviation[last] = max(deviation[last] + common, problem.delta)
     if len(problem.reference) > 0:
         lean(problem, (0, 1), deviation, 1.0)
     own: Floats
-    _, own, _, _ = minimise(link, problem, anchor, enough, consensus.copy(), deviation, system)
-    own[last] -= problem.bounded * consensus[at]
+    _, own, _, _ = minimise(
+        link, problem, anchor, enough, anchor.consensus.copy(), deviation, system
+    )
+    own[last] -= common
     if len(problem.reference) > 0:
         lean(problem, (0, 1), own, -1.0)
     return own
+
+
+def beginning(
+    link: Answering, problem: Problem, system: System, pull: Pull, consensus: Floats
+) -> Flow:
+    """Return where the user is before anybody leaves: with what the ridge allows.
+
+    The paper's path begins at nothing, for everybody.
+    """
+    n_slots = len(system.residual)
+    deviation, nothing = np.zeros(n_slots), np.zeros(n_slots)
+    if problem.bounded == 0.0:
+        step = SHORT_STEP * pull.nu
+        anchor = Anchor(
+            consensus, nothing, nothing, step, pull.nu, 1.0, 0.0, False, 0.0, pull.holds
+        )
+        deviation = settle(link, problem, anchor, RESTING, deviation, system)
+    return Flow(consensus, deviation, np.zeros(n_slots), np.zeros(n_slots))
+
+
+def step_from(
+    problem: Problem,
+    pull: Pull,
+    flow: Flow,
+    rates: Rates,
+    consensus: Floats,
+    steps: tuple[float, float],
+) -> tuple[Anchor, Floats]:
+    """Return what a step is held to, and a guess where it leads, given it and the last one.
+
+    That is the second-order formula of `solvers.implicit`; a first step is of first order.
+    """
+    (step, last), slots, users = steps, problem.slots, (0, 1)
+    base, pushed, guess = np.empty_like(flow.dual), np.empty_like(flow.dual), flow.deviation.copy()
+    ahead, length = 0.0, step
+    if last > 0.0:
+        ratio = step / last
+        ahead = step * ratio / (1.0 + 2.0 * ratio)
+        length = step * (1.0 + ratio) / (1.0 + 2.0 * ratio)
+        along = (step, step * (step + last))
+        extrapolate(
+            slots, users, flow.deviation, rates.deviation, rates.deviation_bend, along, guess
+        )
+    straight = (ahead, 0.0)
+    extrapolate(slots, users, flow.deviation, rates.deviation, rates.dual, straight, base)
+    extrapolate(slots, users, flow.dual, rates.dual, rates.dual, straight, pushed)
+    damping = 1.0 / (pull.kappa * length)
+    anchor = Anchor(
+        consensus, base, pushed, length, pull.coupling, pull.kappa, damping, False, pull.precision,
+        pull.holds,
+    )  # fmt: skip
+    return anchor, guess
 
 
 def follow_user(
     link: Answering,
     problem: Problem,
     system: System,
-    dynamics: tuple[float, float, float, float],
-    holds: Floats,
-    times: Floats,
-    course: Floats,
+    pull: Pull,
+    course: Course,
     chosen: float,
     enough: float,
-    found: Any,
+    found: tuple[Floats, Floats],
 ) -> float:
     """Fill deviation and strong part of the only user at the chosen time; return when they left.
 
-    Parameters
-    ----------
-    dynamics
-        What stands for nu between P and Gamma, kappa, the precision that holds P, and nu itself.
-    times, course
-        Where the consensus is known, from the beginning of the path on.
-    enough
-        A Newton step shorter than this, relative to where it leads, is the last.
-    found : (deviation, sparse)
-
     A user who has left, and whose deviations are known, is not followed any further. The time of
-    leaving is infinite for who stays to the end.
+    leaving is infinite for who stays to the end. A Newton step shorter than ``enough``, relative to
+    where it leads, is the last.
     """
-    coupling, kappa, precision, nu = dynamics
-    n_slots, slots, users = len(found[0]), problem.slots, (0, 1)
-    nothing, norms = np.zeros(n_slots), np.zeros(1)
-    flow = Flow(course[0], np.zeros(n_slots), np.zeros(n_slots), np.zeros(n_slots))
+    times, known, n_slots, norms = course.times, course.consensus, len(found[0]), np.zeros(1)
+    flow = beginning(link, problem, system, pull, known[0])
     rates = Rates(np.zeros(n_slots), np.zeros(n_slots), np.zeros(n_slots))
-    first = math.inf  # the longest first step
-    if problem.bounded == 0.0:  # everybody begins with what the ridge allows
-        anchor = Anchor(
-            course[0], nothing, nothing, SHORT_STEP * nu, nu, 1.0, 0.0, False, 0.0, holds
-        )
-        resting = settle(link, problem, anchor, RESTING, course[0], flow.deviation, system)
-        flow = Flow(course[0], resting, flow.dual, flow.sparse)
-        size = math.sqrt(np.sum(resting * resting))
-        first = BEFORE_ENTRY * coupling / max(size, 1e-300)
-    time, last_step, entry, norm, place = times[0], 0.0, math.inf, 0.0, 1
-    is_known = False
+    size = math.sqrt(np.sum(flow.deviation * flow.deviation))
+    longest = BEFORE_ENTRY * pull.coupling / size if size > 0.0 else math.inf
+    time, last, entry, norm, place, is_known = times[0], 0.0, math.inf, 0.0, 1, False
     while place < len(times) and not (is_known and entry < math.inf):
-        step, later, consensus = times[place] - time, times[place], course[place]
-        longest = MOST_GROWTH * last_step if last_step > 0.0 else first
+        step, later, consensus = times[place] - time, times[place], known[place]
         if NEARLY * longest < step:
             step, later = longest, time + longest
             share = (later - times[place - 1]) / (times[place] - times[place - 1])
-            consensus = course[place - 1] + share * (course[place] - course[place - 1])
-        reached, pushed = np.empty(n_slots), np.empty(n_slots)
-        length, bending, bent, ahead = step, 0.0, 0.0, 0.0
-        if last_step > 0.0:  # the second-order formula
-            ratio = step / last_step
-            ahead = step * ratio / (1.0 + 2.0 * ratio)
-            length = step * (1.0 + ratio) / (1.0 + 2.0 * ratio)
-            bending, bent = 1.0 / (step + last_step), step * (step + last_step)
-        base = np.empty(n_slots)
-        extrapolate(slots, users, flow.deviation, rates.deviation, nothing, (ahead, 0.0), base)
-        extrapolate(slots, users, flow.dual, rates.dual, nothing, (ahead, 0.0), pushed)
-        guess = (step if last_step > 0.0 else 0.0, bent)
-        extrapolate(
-            slots, users, flow.deviation, rates.deviation, rates.deviation_bend, guess, reached
-        )
-        damping = 1.0 / (kappa * length)
-        anchor = Anchor(
-            consensus, base, pushed, length, coupling, kappa, damping, False, precision, holds
-        )
-        reached = settle(link, problem, anchor, enough, consensus, reached, system)
+            consensus = known[place - 1] + share * (known[place] - known[place - 1])
+        else:
+            place += 1
+        anchor, guess = step_from(problem, pull, flow, rates, consensus, (step, last))
+        reached = settle(link, problem, anchor, enough, guess, system)
         new = Flow(consensus, reached, np.empty(n_slots), np.empty(n_slots))
-        finish_step(slots, users, anchor, flow, new, norms, rates, (step, bending))
+        bending = 1.0 / (step + last) if last > 0.0 else 0.0
+        finish_step(problem.slots, (0, 1), anchor, flow, new, norms, rates, (step, bending))
         if norms[0] > 1.0 and entry == math.inf:
             entry = time + min(max((1.0 - norm) / (norms[0] - norm), 0.0), 1.0) * (later - time)
         if later >= chosen and not is_known:  # linearly within the step, as a fit has it
@@ -131,10 +163,8 @@ def follow_user(
             if norm + share * (norms[0] - norm) <= 1.0:
                 found[1][:] = 0.0
             is_known = True
-        flow, time, last_step, norm = new, later, step, norms[0]
-        if time >= times[place]:
-            place += 1
+        flow, time, last, norm, longest = new, later, step, norms[0], MOST_GROWTH * step
     return entry
 
 
-METHOD = (settle, follow_user)
+METHOD = (settle, beginning, step_from, follow_user)

@@ -444,6 +444,6 @@ minimise, relative = _IN_ONE["minimise"], _IN_ONE["relative"]
 
 follow_user = newton.bound(
     {each.py_func.__name__: each for each in (minimise, finish_step, extrapolate, lean)},
-    compiled=lambda function: (part if function.__name__ == "settle" else loop)(function),
+    compiled=lambda function: (loop if function.__name__ == "follow_user" else part)(function),
     method=beside.METHOD,
 )["follow_user"]

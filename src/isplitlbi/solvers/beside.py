@@ -12,6 +12,7 @@ import numpy as np
 from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.data.layout import Layout
 from isplitlbi.kernels import Problem, System
+from isplitlbi.kernels.beside import Pull
 from isplitlbi.path import Course
 from isplitlbi.runtime.base import Runtime
 from isplitlbi.solvers.implicit import NEWTON_ACCURACY, Implicit
@@ -42,9 +43,9 @@ def follow_beside(
     found = Followed(
         np.zeros(layout.n_slots), np.zeros(layout.n_slots), np.full(layout.n_users, np.inf)
     )
-    problem, holds = Problem.of(layout, dynamics.delta, settings.terms), settings.terms.holds
+    problem = Problem.of(layout, dynamics.delta, settings.terms)
     link, start = settings.terms.answering(settings.link), layout.slots.start
-    numbers = (*dynamics.numbers, dynamics.nu)
+    pull = Pull(*dynamics.numbers, dynamics.nu, settings.terms.holds)
     tol = settings.scheme.tol if isinstance(settings.scheme, Implicit) else Implicit().tol
     voted = np.flatnonzero(np.diff(layout.edges.start))
 
@@ -52,8 +53,8 @@ def follow_beside(
         for user in some:
             alone, mine = _alone(layout, problem, user), slice(start[user], start[user + 1])
             found.entry_times[user] = runtime.loops.follow_user(
-                link, alone, _room(layout, alone), numbers, holds, *course, time,
-                NEWTON_ACCURACY * tol, (found.deviation[mine], found.sparse[mine]),
+                link, alone, _room(layout, alone), pull, course, time, NEWTON_ACCURACY * tol,
+                (found.deviation[mine], found.sparse[mine]),
             )  # fmt: skip
 
     parts = list(_in_parts(voted.tolist()))

@@ -97,8 +97,7 @@ def follow(
         # A later path goes on from the state, so that nothing may be left to do before it.
         last = index + 1 == len(times)
         if checkpoint is not None and (last or walk.state.time < times[index + 1]):
-            kept = snapshots.kept() | course.kept()
-            checkpoint.offer(walk.state, index + 1, kept, last=last)
+            checkpoint.offer(walk.state, index + 1, snapshots.kept() | course.kept(), last=last)
     return walk.path(snapshots)
 
 
