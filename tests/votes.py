@@ -101,6 +101,8 @@ def arrays_of(votes):
     """Return every array of the votes by name, slots and edges included."""
     named = {field.name: getattr(votes, field.name) for field in fields(votes)}
     del named["whole"], named["frame_kind"], named["file"]
+    if (ids := named.pop("id")) is not None:
+        named["id"] = ids.to_numpy()
     if (features := named.pop("features")) is not None:
         named |= {
             f"features.{field.name}": getattr(features, field.name) for field in fields(features)

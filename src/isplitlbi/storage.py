@@ -49,6 +49,7 @@ from isplitlbi.estimators.contract import check_is_fitted
 from isplitlbi.estimators.isplitlbi import SOLVERS
 from isplitlbi.files import folder_written_whole, read_arrays, write_arrays
 from isplitlbi.fitting import Fitted
+from isplitlbi.lazy import pl
 from isplitlbi.model.links import LINKS, link_named
 from isplitlbi.model.parameters import Consensus, Parameters
 from isplitlbi.model.terms import Terms
@@ -273,6 +274,9 @@ def _votes_as_arrays(fitted: Fitted) -> dict[str, Any]:
             arrays[name] = getattr(votes, name)
     if votes.groups is not None:
         arrays["groups"] = votes.groups.tolist()
+    if votes.id is not None and votes.id.null_count() < len(votes):
+        are_numbers = votes.id.dtype.is_integer() and not votes.id.has_nulls()
+        arrays["id"] = votes.id.to_numpy() if are_numbers else votes.id.to_list()
     if votes.features is not None:
         arrays["differences"] = votes.features.differences
     return arrays
@@ -381,6 +385,8 @@ def _votes_of(
     for name in {*_IDS, "groups"} & arrays.keys():
         ids = arrays[name]
         arrays[name] = np.array(ids, dtype=object if isinstance(ids[0], str) else np.int64)
+    if "id" in arrays:
+        arrays["id"] = pl.Series("id", arrays["id"])
     units = None
     if "features" in arrays:
         units = Units(tuple(arrays.pop("features")), arrays.pop("scale"))

@@ -32,6 +32,7 @@ OPTIONS = {
     "in_order": "--in-order",
     "since": "--since",
     "until": "--until",
+    "id": "--id",
     # how a model is fitted
     "nu": "--nu",
     "kappa": "--kappa",

@@ -113,6 +113,12 @@ Until = Annotated[
         help="Use only votes up to this time, which is included; a date is the whole day.",
     ),
 ]
+IdColumn = Annotated[
+    str | None,
+    typer.Option(
+        "--id", help="Column of the ids of the votes themselves, which tell votes that came twice."
+    ),
+]
 FeatureNames = Annotated[
     list[str] | None,
     typer.Option(
@@ -251,6 +257,7 @@ def _votes_to_read(
     in_order: InOrder = False,
     since: Since = None,
     until: Until = None,
+    id: IdColumn = None,
     feature: FeatureNames = None,
     label: Labels = None,
     both_bad: BothBadVotes = BothBad.tie,
@@ -264,7 +271,7 @@ def _votes_to_read(
         "winner": winner, "weight": weight, "count": count, "group": group,
         "labels": _labels(label or []), "both_bad": both_bad.value, "drop_invalid": drop_invalid,
         "features": feature or None, "time": time_column, "duration": duration_column,
-        "in_order": in_order, "since": since, "until": until,
+        "in_order": in_order, "since": since, "until": until, "id": id,
     }  # fmt: skip
     return VotesToRead(votes, options, without or [])
 

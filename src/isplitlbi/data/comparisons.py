@@ -9,6 +9,7 @@ user, left, right
 time       when a vote was given: any numbers that increase with time, if that is known
 duration   how many seconds the answer took, if that is known
 features   numbers that belong to a vote, such as how much longer the left item is, if there are any
+id         what the vote itself is called, if that is known: it tells votes that came twice, no more
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from isplitlbi.data.columns import (
 from isplitlbi.data.counts import counts_of
 from isplitlbi.data.features import FeatureColumns, Features, weights_of
 from isplitlbi.data.frames import DEFAULT_KIND
+from isplitlbi.data.ids import ids_of, joined_ids, refuse_counts
 from isplitlbi.data.loading import load_frame
 from isplitlbi.data.notes import log_changes
 from isplitlbi.data.options import Options
@@ -79,6 +81,7 @@ class Comparisons:
     features: Features | None = field(default=None, kw_only=True)
     time: Floats | None = field(default=None, kw_only=True)
     duration: Floats | None = field(default=None, kw_only=True)
+    id: pl.Series | None = field(default=None, kw_only=True)  # null where a vote has none
     # The votes that these are a part of, if they are: parameters of both then lie alike.
     whole: Comparisons | None = field(default=None, kw_only=True)
     # Of which kind the frame was that they came in: results are frames of that kind, too.
@@ -101,6 +104,7 @@ class Comparisons:
         time: ArrayLike | None = None,
         duration: ArrayLike | None = None,
         features: Mapping[str, Any] | None = None,
+        id: ArrayLike | None = None,
         labels: Mapping[Any, str] | None = None,
         source: str = "votes",
     ) -> Self:
@@ -127,6 +131,9 @@ class Comparisons:
         features
             Numbers of every vote by the name of the feature: differences, left minus right, or a
             tuple of two columns, of the left and of the right items.
+        id
+            What every vote itself is called, as strings or integers: new votes are then told from
+            old ones by it (`ISplitLBI.update`). No fit depends on it.
         labels
             Other words for the outcomes, such as ``{"draw": "tie"}``.
         source
@@ -135,6 +142,7 @@ class Comparisons:
         given = {
             "user": user, "left": left, "right": right, "winner": outcome, "weight": weight,
             "count": count, "group": group, "time": time, "duration": duration,
+            "id": id,
         }  # fmt: skip
         series, names, found = Columns.of(given, features, source)
         return cls.from_series(series, names, labels, source, features=found)
@@ -230,10 +238,11 @@ class Comparisons:
             read(series[role], names[role], source) if role in series else None
             for role, read in (("time", times_of), ("duration", durations_of))
         )
+        ids = ids_of(series["id"], names["id"], source) if "id" in series else None
         freeze(user, left, right, outcome, weight, group, time, duration)
         return cls(
             users.labels, items.labels, user, left, right, outcome, weight, group,
-            groups=groups, features=numbers, time=time, duration=duration,
+            groups=groups, features=numbers, time=time, duration=duration, id=ids,
         )  # fmt: skip
 
     @classmethod
@@ -249,6 +258,8 @@ class Comparisons:
         """Check rows that stand for some number of votes, and make these votes of them."""
         check_lengths(series, names, source)
         times = counts_of(series["count"], names["count"], source)
+        if "id" in series:
+            refuse_counts(series["id"], times, names, source)
         there = np.flatnonzero(times)
         rows = {role: column.gather(there) for role, column in series.items() if role != "count"}
         try:
@@ -265,7 +276,7 @@ class Comparisons:
         """Put votes from several places together; the same id is the same user, item or group.
 
         All have weights or none has, and so with groups, times, durations and features; features
-        are scaled anew.
+        are scaled anew. Where some have ids and others have none, these stay without.
 
         Examples
         --------
@@ -304,6 +315,7 @@ class Comparisons:
         return cls(
             users.labels, items.labels, **columns,
             groups=None if groups is None else groups.labels, features=numbers,
+            id=joined_ids([(part.id, len(part)) for part in parts]),
             frame_kind=kinds.pop() if len(kinds) == 1 else DEFAULT_KIND,
         )  # fmt: skip
 
@@ -443,6 +455,8 @@ class Comparisons:
         freeze(*parts.values())
         if self.features is not None:
             parts["features"] = self.features.subset(chosen)
+        if self.id is not None:
+            parts["id"] = self.id.gather(chosen)
         return replace(self, **parts, whole=self if self.whole is None else self.whole)
 
     def without(self, users: Any = (), items: Any = ()) -> Self:
@@ -494,6 +508,8 @@ class Comparisons:
         if self.groups is not None and parts["group"] is not None:
             parts["groups"], (parts["group"],) = in_use(self.groups, parts["group"])
         freeze(*(parts[name] for name in (*_PER_VOTE, "users", "items")))
+        if self.id is not None:
+            parts["id"] = self.id.gather(np.arange(len(self))[rows])
         if self.features is not None:
             differences = self.features.differences[rows]
             parts["features"] = Features.of(

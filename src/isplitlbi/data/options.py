@@ -37,6 +37,7 @@ class Options:
     in_order: bool = False
     since: Any = None
     until: Any = None
+    id: str | None = None
 
     def __post_init__(self) -> None:
         """Refuse what no file can be read with."""

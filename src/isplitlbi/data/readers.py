@@ -54,6 +54,7 @@ def read_votes(
     in_order: bool = False,
     since: Any = None,
     until: Any = None,
+    id: str | None = None,
 ) -> Reading:
     """Read votes from files, from all files of a folder, from standard input or a data frame.
 
@@ -85,10 +86,13 @@ def read_votes(
     since, until
         Use only votes from this time on, and up to this time, both included: dates where the times
         are dates (a day without a clock is the whole day), numbers where they are numbers.
+    id
+        Name of a column of ids of the votes themselves, which tell votes that came twice
+        (`ISplitLBI.update`). It is used only where it is named, and no fit depends on it.
     """
     options = Options(
         format, preset, user, left, right, winner, weight, count, group, labels, both_bad,
-        drop_invalid, features, time, duration, in_order, since, until,
+        drop_invalid, features, time, duration, in_order, since, until, id,
     )  # fmt: skip
     if not isinstance(source, str | Path | list | tuple):
         return Reading(*load_frame(Comparisons, source, "votes", options))
