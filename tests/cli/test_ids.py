@@ -5,7 +5,7 @@ import json
 import polars as pl
 import pytest
 
-from commands import in_one_line, invoke, output_of, refused
+from commands import in_one_line, output_of, refused
 from isplitlbi.storage import load_model
 
 
@@ -35,43 +35,36 @@ def test_ids_do_not_change_a_fit(folder):
 
 
 @pytest.mark.parametrize("drop", [False, True])
-def test_an_update_tells_votes_that_came_twice_by_their_ids(folder, table, tmp_path, drop):
-    options = ["--drop-repeated"] if drop else []
-    done = invoke("update", folder / "model", folder / "new.csv", "--id", "vote", *options,
-                  "-o", tmp_path / "next")  # fmt: skip
-    assert done.exit_code == 0, done.output
-    said = in_one_line(done.stderr)
+def test_an_update_tells_votes_that_came_twice_by_their_ids(folder, table, tmp_path, caplog, drop):
+    arguments = ["update", folder / "model", folder / "new.csv", "--id", "vote"]
+    arguments += ["-o", tmp_path / "next", *(["--drop-repeated"] if drop else [])]
+    out, said = output_of(*arguments), caplog.text
     assert "1 of 12 new votes is the same as votes that the model has already" in said
     assert "1 new vote has the id of an old vote and says something else" in said
-    assert f"{10 if drop else 12} votes were added" in done.stdout
+    assert f"{10 if drop else 12} votes were added" in out
     votes = load_model(tmp_path / "next").votes()
     assert len(votes) == len(table) + (0 if drop else 2)
     assert votes.id.n_unique() == len(table)
 
 
-def test_new_votes_without_ids_are_compared_by_their_rows(folder, tmp_path):
-    done = invoke("update", folder / "model", folder / "old.csv", "--drop-repeated",
-                  "-o", tmp_path / "next")  # fmt: skip
-    assert done.exit_code == 2
-    assert not (tmp_path / "next").exists()
-
-
-def test_nothing_new_is_refused_in_one_sentence(folder, tmp_path, monkeypatch, capsys):
+@pytest.mark.parametrize("options", [[], ["--id", "vote"]])
+def test_nothing_new_is_refused_with_ids_and_without(
+    folder, tmp_path, monkeypatch, capsys, caplog, options
+):
     said = refused(monkeypatch, capsys, "update", folder / "model", folder / "old.csv",
-                   "--id", "vote", "--drop-repeated", "-q", "-o", tmp_path / "next")  # fmt: skip
-    assert "nothing new" in said
+                   "--drop-repeated", "-o", tmp_path / "next", *options)  # fmt: skip
+    assert "nothing new" in in_one_line(said)
+    assert ("The old votes have ids" in caplog.text) is not bool(options)
     assert not (tmp_path / "next").exists()
 
 
-def test_check_warns_of_votes_with_the_same_id(folder, table, tmp_path):
+def test_check_warns_of_votes_with_the_same_id(table, tmp_path):
     pl.concat([table, table[4:5]]).write_csv(tmp_path / "twice.csv")
-    done = invoke("check", tmp_path / "twice.csv", "--id", "vote")
-    assert f"1 vote has the id of a vote before it, in row {len(table) + 1:,}." in in_one_line(
-        done.stderr
-    )
     found = json.loads(
-        invoke("check", tmp_path / "twice.csv", "--id", "vote", "--format", "json", "-q").stdout
-    )["findings"]
-    (warning,) = [each for each in found if each["code"] == "vote-ids"]
+        output_of("check", tmp_path / "twice.csv", "--id", "vote", "--format", "json")
+    )
+    row = len(table) + 1
+    assert f"1 vote has the id of a vote before it, in row {row:,}. It is kept." in found["notes"]
+    (warning,) = [each for each in found["findings"] if each["code"] == "vote-ids"]
     assert warning["severity"] == "warning"
     assert warning["details"] == {"votes": 1, "ids": ["v4"]}

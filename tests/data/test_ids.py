@@ -71,7 +71,7 @@ def test_votes_without_ids_stay_without_beside_others():
 
 
 def test_text_and_integers_are_not_joined():
-    with pytest.raises(InvalidVotes, match="such as 'x' and 3. Convert both to one type"):
+    with pytest.raises(InvalidVotes, match="such as 'x' and 3"):
         Comparisons.joined(votes_of(["x"]), votes_of([3]))
 
 

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from isplitlbi.data.features import LEFT_AND_RIGHT, FeatureColumns, feature_names
-from isplitlbi.data.vocabulary import as_series
+from isplitlbi.data.vocabulary import Vocabulary, as_series, first_of, show
 from isplitlbi.errors import InvalidRows, InvalidSetting, InvalidVotes
 from isplitlbi.lazy import pl
 from isplitlbi.typing import Integers, Labels, Mask
 
-__all__ = ["Columns", "check_lengths", "check_shape", "freeze", "in_use", "missing"]
+__all__ = [
+    "Columns",
+    "check_alike",
+    "check_lengths",
+    "check_pairs",
+    "check_shape",
+    "freeze",
+    "in_use",
+    "missing",
+]
 
 
 class Columns(NamedTuple):
@@ -61,6 +70,34 @@ def check_shape(series: Mapping[str, pl.Series], names: Mapping[str, str], sourc
     for role, column in series.items():
         if column.null_count():
             raise missing(source, column.is_null(), names[role])
+
+
+def check_pairs(
+    indexed: Mapping[str, tuple[Vocabulary, Integers]], names: Mapping[str, str], source: str
+) -> None:
+    """Refuse users and items without a name, and items that are compared with themselves."""
+    for role, (vocabulary, codes) in indexed.items():
+        if vocabulary.labels[0] == "" and (codes == 0).any():  # the first in order, if any
+            raise missing(source, codes == 0, names[role])
+    (items, left), (_, right) = indexed["left"], indexed["right"]
+    same = left == right
+    if row := first_of(same):
+        raise InvalidRows.of(
+            source, same, f"item {show(items.labels[left[row - 1]])} is compared with itself",
+            "Remove the row or correct one of its items",
+        )  # fmt: skip
+
+
+def check_alike(parts: Sequence[Any]) -> None:
+    """Refuse votes of several places where some have a column that others have not."""
+    for name, what in (
+        ("weight", "a weight"), ("group", "a group"), ("features", "features"),
+        ("time", "a time"), ("duration", "a duration"),
+    ):  # fmt: skip
+        if len({getattr(part, name) is None for part in parts}) != 1:
+            raise InvalidVotes(f"votes can only be joined if all have {what} or none has.")
+    if any(part.group is not None and part.groups is None for part in parts):
+        raise InvalidVotes("votes whose groups have no names cannot be joined.")
 
 
 def missing(source: str, rows: pl.Series | Mask, name: str) -> InvalidRows:

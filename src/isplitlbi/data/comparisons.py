@@ -25,11 +25,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from isplitlbi.data.columns import (
     Columns,
+    check_alike,
     check_lengths,
+    check_pairs,
     check_shape,
     freeze,
     in_use,
-    missing,
 )
 from isplitlbi.data.counts import counts_of
 from isplitlbi.data.features import FeatureColumns, Features, weights_of
@@ -41,7 +42,7 @@ from isplitlbi.data.options import Options
 from isplitlbi.data.outcomes import WINNERS, outcomes_of_column
 from isplitlbi.data.several import load_any, name_of_all
 from isplitlbi.data.times import durations_of, times_of
-from isplitlbi.data.vocabulary import Vocabulary, as_series, first_of, main_figures, show
+from isplitlbi.data.vocabulary import Vocabulary, as_series, main_figures
 from isplitlbi.errors import InvalidRows, InvalidSetting, InvalidVotes
 from isplitlbi.lazy import pl
 from isplitlbi.markup import as_html
@@ -50,6 +51,9 @@ from isplitlbi.typing import Floats, Integers, Labels, Mask, Places
 __all__ = ["Comparisons"]
 
 FIRST = 5  # votes that a notebook shows
+_READERS: dict[str, Any] = {
+    "weight": weights_of, "time": times_of, "duration": durations_of, "id": ids_of,
+}  # fmt: skip
 _PER_VOTE = ("user", "left", "right", "outcome", "weight", "group", "time", "duration")
 
 
@@ -132,8 +136,7 @@ class Comparisons:
             Numbers of every vote by the name of the feature: differences, left minus right, or a
             tuple of two columns, of the left and of the right items.
         id
-            What every vote itself is called, as strings or integers: new votes are then told from
-            old ones by it (`ISplitLBI.update`). No fit depends on it.
+            Ids of the votes themselves, which tell votes that came twice (`ISplitLBI.update`).
         labels
             Other words for the outcomes, such as ``{"draw": "tie"}``.
         source
@@ -210,20 +213,12 @@ class Comparisons:
                 what=f"{names['left']}/{names['right']}", source=source,
             )  # fmt: skip
             users, (user,) = of_users.result()
-        for role, vocabulary, codes in (
-            ("user", users, user), ("left", items, left), ("right", items, right),
-        ):  # fmt: skip
-            if vocabulary.labels[0] == "" and (codes == 0).any():  # the first in order, if any
-                raise missing(source, codes == 0, names[role])
-        same = left == right
-        if row := first_of(same):
-            raise InvalidRows.of(
-                source, same, f"item {show(series['left'][row - 1])} is compared with itself",
-                "Remove the row or correct one of its items",
-            )  # fmt: skip
+        indexed = {"user": (users, user), "left": (items, left), "right": (items, right)}
+        check_pairs(indexed, names, source)
         outcome = outcomes_of_column(series["winner"], names["winner"], labels, source)
-        weight = (
-            weights_of(series["weight"], names["weight"], source) if "weight" in series else None
+        weight, time, duration, ids = (
+            read(series[role], names[role], source) if role in series else None
+            for role, read in _READERS.items()
         )
         group = groups = None
         if "group" in series:
@@ -234,11 +229,6 @@ class Comparisons:
         numbers = None
         if features:
             numbers = Features.from_series(series, features, weight, source, is_part=is_part)
-        time, duration = (
-            read(series[role], names[role], source) if role in series else None
-            for role, read in (("time", times_of), ("duration", durations_of))
-        )
-        ids = ids_of(series["id"], names["id"], source) if "id" in series else None
         freeze(user, left, right, outcome, weight, group, time, duration)
         return cls(
             users.labels, items.labels, user, left, right, outcome, weight, group,
@@ -285,14 +275,7 @@ class Comparisons:
         >>> Comparisons.joined(monday, tuesday)
         Comparisons: 2 votes (50.0 % ties) by 2 users on 3 items
         """
-        for name, what in (
-            ("weight", "a weight"), ("group", "a group"), ("features", "features"),
-            ("time", "a time"), ("duration", "a duration"),
-        ):  # fmt: skip
-            if len({getattr(part, name) is None for part in parts}) != 1:
-                raise InvalidVotes(f"votes can only be joined if all have {what} or none has.")
-        if any(part.group is not None and part.groups is None for part in parts):
-            raise InvalidVotes("votes whose groups have no names cannot be joined.")
+        check_alike(parts)
         users, items = (
             Vocabulary.merged(*(Vocabulary(getattr(part, name), name[:-1]) for part in parts))
             for name in ("users", "items")
@@ -508,8 +491,7 @@ class Comparisons:
         if self.groups is not None and parts["group"] is not None:
             parts["groups"], (parts["group"],) = in_use(self.groups, parts["group"])
         freeze(*(parts[name] for name in (*_PER_VOTE, "users", "items")))
-        if self.id is not None:
-            parts["id"] = self.id.gather(np.arange(len(self))[rows])
+        parts["id"] = None if self.id is None else self.id.gather(np.arange(len(self))[rows])
         if self.features is not None:
             differences = self.features.differences[rows]
             parts["features"] = Features.of(

@@ -65,9 +65,10 @@ def read_votes(
         Or a list of paths, each in a layout of its own. Or a data frame: ids stay what they are.
     format, preset
         One of `FORMATS` and one of `PRESETS`; recognised by default.
-    user, left, right, winner, weight, count, group
+    user, left, right, winner, weight, count, group, id
         Names of columns, where they are not those of the preset. A row of count 3 is three votes; a
-        vote of weight 3 is one vote that matters three times as much.
+        vote of weight 3 is one vote that matters three times as much. Ids are of the votes
+        themselves: they tell votes that came twice (`ISplitLBI.update`), where they are named.
     labels
         Other words for the outcomes, such as ``{"draw": "tie"}``.
     both_bad
@@ -81,14 +82,9 @@ def read_votes(
         Names of columns: when votes were given, as dates or as numbers that increase with time, and
         how many seconds the answers took.
     in_order
-        Whether the rows of a file are in the order in which every user voted; their numbers are
-        then the times. By default, the order of the rows means nothing.
+        Whether the rows of a file are in the order in which every user voted, as times would say.
     since, until
-        Use only votes from this time on, and up to this time, both included: dates where the times
-        are dates (a day without a clock is the whole day), numbers where they are numbers.
-    id
-        Name of a column of ids of the votes themselves, which tell votes that came twice
-        (`ISplitLBI.update`). It is used only where it is named, and no fit depends on it.
+        Use only votes from this time on, and up to this time, both included; a date is a whole day.
     """
     options = Options(
         format, preset, user, left, right, winner, weight, count, group, labels, both_bad,
