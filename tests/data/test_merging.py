@@ -145,7 +145,7 @@ def test_the_old_vote_stays_where_repeated_votes_are_dropped(caplog):
     assert together.outcome.tolist() == [1, 0, 1]
     assert [record.message for record in caplog.records] == [
         "2 new votes have the id of an old vote and say something else; "
-        "they are left out, and the old vote stays.",
+        "they are left out, and the old votes stay.",
     ]
     with pytest.raises(InvalidVotes, match="nothing new"):
         with_new_votes(old, new.alone(np.array([0, 1])), "drop")

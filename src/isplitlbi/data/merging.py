@@ -50,13 +50,15 @@ def with_new_votes(old: Comparisons, new: Comparisons, repeated: Repeated = "kee
             "left out" if is_dropped else "kept and count again",
         )  # fmt: skip
     if n_differs := int(differs.sum()):
-        has, says, they = (
-            ("has", "says", "it is") if n_differs == 1 else ("have", "say", "they are")
+        has, says, they_are, old_stay = (
+            ("has", "says", "it is", "vote stays")
+            if n_differs == 1
+            else ("have", "say", "they are", "votes stay")
         )
-        what = "left out, and the old vote stays" if is_dropped else "kept beside it"
+        what = f"left out, and the old {old_stay}" if is_dropped else "kept beside it"
         log.warning(
             "%s %s the id of an old vote and %s something else; %s %s.",
-            counted(n_differs, "new vote"), has, says, they, what,
+            counted(n_differs, "new vote"), has, says, they_are, what,
         )  # fmt: skip
     if not is_dropped or not n_same + n_differs:
         return together
