@@ -94,7 +94,7 @@ def drawn(
 def expected(model: ISplitLBI) -> np.ndarray:
     certainty, where = model._known_how_surely(), model.parameters_.vector.scores
     row = certainty.row[where]
-    return certainty.expected[np.ix_(row, row)]
+    return certainty.evidence.expected[np.ix_(row, row)]
 
 
 def errors(covariance: np.ndarray) -> np.ndarray:

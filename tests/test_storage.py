@@ -59,6 +59,27 @@ def assert_same_model(one, other):
 # --- there and back ------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("kind", ["text", "integers", "integers and none"])
+def test_ids_of_votes_come_back_and_change_nothing_else(folder, model, tmp_path, kind):
+    ids = pl.Series("id", [7 - n if n or kind != "integers and none" else None
+                           for n in range(len(VOTES))])  # fmt: skip
+    ids = ids.cast(pl.String) if kind == "text" else ids
+    named = replace(model.fitted_, votes=VOTES.changed(id=ids))
+    save_model(clone(model).adopt(named), tmp_path / "named")
+    back = load_model(tmp_path / "named")
+    assert back.votes().id.equals(ids)
+    assert back.votes().id.dtype == ids.dtype
+    assert back.summary_.fingerprint == load_model(folder).summary_.fingerprint
+    assert load_model(folder).votes().id is None
+
+
+def test_votes_of_which_none_has_an_id_come_back_without(model, tmp_path):
+    nobody = pl.Series("id", [None] * len(VOTES), dtype=pl.String)
+    named = replace(model.fitted_, votes=VOTES.changed(id=nobody))
+    save_model(clone(model).adopt(named), tmp_path / "named")
+    assert load_model(tmp_path / "named").votes().id is None
+
+
 @pytest.mark.parametrize(
     "settings",
     [{}, {"nu": [0.5, 1.0], "terms": "paper"}, {"time": 0.7}, {"link": "probit"},

@@ -102,6 +102,8 @@ def arrays_of(votes):
     named = {field.name: getattr(votes, field.name) for field in fields(votes)}
     for name in ("whole", "frame_kind", "file", "is_anonymous"):
         del named[name]
+    if (ids := named.pop("id")) is not None:
+        named["id"] = ids.to_numpy()
     if (features := named.pop("features")) is not None:
         named |= {
             f"features.{field.name}": getattr(features, field.name) for field in fields(features)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 from isplitlbi.data.layout import Slots, Vector
 from isplitlbi.errors import InvalidSetting, UnreadablePath
 from isplitlbi.files import written_whole
-from isplitlbi.model.parameters import Consensus, Parameters
+from isplitlbi.model.parameters import Consensus, Course, Parameters
 from isplitlbi.model.terms import Terms
 from isplitlbi.typing import Floats
 
-__all__ = ["Course", "Ending", "RegularizationPath"]
+__all__ = ["Ending", "RegularizationPath"]
 
 FORMAT = "isplitlbi regularization path"
 FORMAT_VERSION = 3
@@ -39,16 +39,6 @@ class Ending(Enum):
     NOT_FINITE = (
         "The path stopped because a value became infinite or undefined: use a smaller step_scale."
     )
-
-
-class Course(NamedTuple):
-    """The consensus at all steps of a path, however few snapshots of users are kept.
-
-    Given this, users are independent: whoever comes later can be followed beside it.
-    """
-
-    times: Floats  # (n,) increasing, from the beginning of the path on
-    consensus: Floats  # (n, width)
 
 
 @dataclass(frozen=True, repr=False)

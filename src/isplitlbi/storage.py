@@ -49,6 +49,7 @@ from isplitlbi.estimators.contract import check_is_fitted
 from isplitlbi.estimators.isplitlbi import SOLVERS
 from isplitlbi.files import folder_written_whole, read_arrays, write_arrays
 from isplitlbi.fitting import Fitted
+from isplitlbi.lazy import pl
 from isplitlbi.model.links import LINKS, link_named
 from isplitlbi.model.parameters import Consensus, Parameters
 from isplitlbi.model.terms import Terms
@@ -276,6 +277,9 @@ def _votes_as_arrays(fitted: Fitted) -> dict[str, Any]:
         arrays["groups"] = votes.groups.tolist()
     if votes.is_anonymous:
         arrays["is_anonymous"] = np.array(True)
+    if votes.id is not None and votes.id.null_count() < len(votes):
+        are_numbers = votes.id.dtype.is_integer() and not votes.id.has_nulls()
+        arrays["id"] = votes.id.to_numpy() if are_numbers else votes.id.to_list()
     if votes.features is not None:
         arrays["differences"] = votes.features.differences
     return arrays
@@ -384,6 +388,8 @@ def _votes_of(
     for name in {*_IDS, "groups"} & arrays.keys():
         ids = arrays[name]
         arrays[name] = np.array(ids, dtype=object if isinstance(ids[0], str) else np.int64)
+    if "id" in arrays:
+        arrays["id"] = pl.Series("id", arrays["id"])
     units = None
     if "is_anonymous" in arrays:
         arrays["is_anonymous"] = bool(arrays["is_anonymous"])

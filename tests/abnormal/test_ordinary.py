@@ -198,7 +198,7 @@ def test_errors_are_those_of_the_information_without_the_user():
 def test_errors_of_very_many_items_are_taken_as_independent(monkeypatch):
     votes = study(8, n_users=30, n_items=9, votes_per_user=(40, 40)).votes
     whole, *_ = others_of(votes)
-    monkeypatch.setattr(ordinary, "MOST_ITEMS", 5)
+    monkeypatch.setattr("isplitlbi.abnormal.others.MOST_ITEMS", 5)
     others, _, said, directions = others_of(votes)
     assert others.covariance.shape == (10,)
     # Where the scores lie all together is not known, and does not matter.
@@ -233,6 +233,7 @@ def test_what_is_kept_changes_nothing(monkeypatch):
     votes = study(9, n_users=30, taste_sd=0.3).votes
     _, kept = yardstick_of(votes)
     monkeypatch.setattr(ordinary, "MOST_KEPT", 0)
+    monkeypatch.setattr("isplitlbi.abnormal.others.MOST_KEPT", 0)
     _, found_again = yardstick_of(votes)
     assert_array_equal(kept.variances, found_again.variances)
     assert_array_equal(kept.expected.margin, found_again.expected.margin)

@@ -93,6 +93,14 @@ ROWS = {
     "too many votes": ("user,left,right,winner,count\na,x,y,tie,9e99\n", [], 2, "--weight"),
     "a fraction among counts": ("user,item1,item2,win1,win2\na,x,y,1,.5\n", [], 2, "--weight"),
     "a count that is not there": (GOOD, ["--count", "n"], 2, "with --count"),
+    "no id": ("user,left,right,winner,n\na,x,y,tie,\n", ["--id", "n"], 2, "row 1: n is missing"),
+    "an id that is not there": (GOOD, ["--id", "n"], 2, "with --id"),
+    "several votes of one id": (
+        "user,left,right,winner,count,n\na,x,y,tie,2,v1\n", ["--id", "n"], 2, "row 1: count is 2",
+    ),
+    "ids of counted pairs": (
+        "user,item1,item2,win1,win2,n\na,x,y,1,1,v1\n", ["--id", "n"], 2, "Leave out --id",
+    ),
     "a column that is not there": (GOOD, ["--user", "worker"], 2, "worker"),
     "an unknown preset": (GOOD, ["--preset", "nonsense"], 2, "nonsense"),
     "a preset that does not fit": (GOOD, ["--preset", "gavel"], 2, ""),

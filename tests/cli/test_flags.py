@@ -29,6 +29,7 @@ from isplitlbi.errors import Setting
         (Setting("time", "when", of="column"), "--time-column when"),
         (Setting("duration", of="column"), "--duration-column"),
         (Setting("user", "who", of="column"), "--user who"),
+        (Setting("id", of="column"), "--id"),
         (Setting("in_order", True), "--in-order"),
         (Setting("snapshots", None), "snapshots=None"),
     ],

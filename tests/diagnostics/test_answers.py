@@ -3,6 +3,7 @@
 from itertools import combinations, product
 
 import numpy as np
+import polars as pl
 import pytest
 
 from diagnosed import WORDS, codes, columns, found, from_lines, healthy, with_outcomes, with_rows
@@ -134,3 +135,15 @@ def test_a_feature_is_the_same_whichever_side_has_more_of_it():
     assert found(votes, "repeats").details == {"repeats": 1, "copies": 0, "differing": 0}
     other = Comparisons.from_arrays(*row, features={"length": [1.0, 1.0]})
     assert "repeats" not in codes(check(other))
+
+
+def test_votes_with_the_same_id_are_a_warning():
+    votes = healthy()
+    ids = pl.Series("id", range(len(votes)))
+    assert "vote-ids" not in codes(check(votes.changed(id=ids)))
+    order = np.random.default_rng(2).permutation(len(votes))
+    named = votes.changed(id=pl.Series("id", np.maximum(ids.to_numpy(), 3)))
+    for some in (named, named.subset(order)):
+        warning = found(some, "vote-ids")
+        assert warning.severity == Severity.WARNING
+        assert warning.details == {"votes": 3, "ids": [3]}

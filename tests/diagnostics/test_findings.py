@@ -31,6 +31,7 @@ EXAMPLES = [
     answers.FixedSides(),
     answers.Repeats(5, 1, 2),
     answers.DuplicateRows(300, 300, 0, n_rows=600),
+    answers.RepeatedIds(5, ["x", "y"]),
     individual.TooFewVotes(),
     individual.Help(**LOSSES),
     individual.ThresholdsHelp(**LOSSES),

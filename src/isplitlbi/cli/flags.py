@@ -33,6 +33,7 @@ OPTIONS = {
     "since": "--since",
     "until": "--until",
     "anonymous": "--anonymous",
+    "id": "--id",
     # how a model is fitted
     "nu": "--nu",
     "kappa": "--kappa",

@@ -132,7 +132,8 @@ DropRepeated = Annotated[
     bool,
     typer.Option(
         "--drop-repeated",
-        help="Leave out new votes that the model has already, the same in everything.",
+        help="Leave out new votes that the model has already: those with the same id (--id) or, "
+        "without ids, those that are the same in everything.",
     ),
 ]
 Retest = Annotated[

@@ -113,6 +113,12 @@ Until = Annotated[
         help="Use only votes up to this time, which is included; a date is the whole day.",
     ),
 ]
+IdColumn = Annotated[
+    str | None,
+    typer.Option(
+        "--id", help="Column of the ids of the votes themselves, which tell votes that came twice."
+    ),
+]
 FeatureNames = Annotated[
     list[str] | None,
     typer.Option(
@@ -260,6 +266,7 @@ def _votes_to_read(
     since: Since = None,
     until: Until = None,
     anonymous: Anonymous = False,
+    id: IdColumn = None,
     feature: FeatureNames = None,
     label: Labels = None,
     both_bad: BothBadVotes = BothBad.tie,
@@ -273,7 +280,7 @@ def _votes_to_read(
         "winner": winner, "weight": weight, "count": count, "group": group,
         "labels": _labels(label or []), "both_bad": both_bad.value, "drop_invalid": drop_invalid,
         "features": feature or None, "time": time_column, "duration": duration_column,
-        "in_order": in_order, "since": since, "until": until, "anonymous": anonymous,
+        "in_order": in_order, "since": since, "until": until, "anonymous": anonymous, "id": id,
     }  # fmt: skip
     return VotesToRead(votes, options, without or [])
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
@@ -15,7 +15,17 @@ from isplitlbi.errors import InvalidRows, InvalidSetting, InvalidVotes
 from isplitlbi.lazy import pl
 from isplitlbi.typing import Integers, Labels, Mask
 
-__all__ = ["CROWD", "Columns", "check_lengths", "check_shape", "freeze", "in_use", "indexed_ids"]
+__all__ = [
+    "CROWD",
+    "Columns",
+    "check_alike",
+    "check_lengths",
+    "check_shape",
+    "freeze",
+    "in_use",
+    "indexed_ids",
+    "missing",
+]
 
 CROWD = "everybody"  # who gave votes that nobody in particular has given
 
@@ -64,7 +74,7 @@ def check_shape(series: Mapping[str, pl.Series], names: Mapping[str, str], sourc
         raise InvalidVotes(f"{source}: there are no votes in it. Give at least one row.")
     for role, column in series.items():
         if column.null_count():
-            raise _missing(source, column.is_null(), names[role])
+            raise missing(source, column.is_null(), names[role])
 
 
 class Indexed(NamedTuple):
@@ -98,7 +108,7 @@ def indexed_ids(series: Mapping[str, pl.Series], names: Mapping[str, str], sourc
         ("user", users, user), ("left", items, left), ("right", items, right),
     ):  # fmt: skip
         if vocabulary.labels[0] == "" and (codes == 0).any():  # the first in order, if any
-            raise _missing(source, codes == 0, names[role])
+            raise missing(source, codes == 0, names[role])
     same = left == right
     if row := first_of(same):
         raise InvalidRows.of(
@@ -112,6 +122,20 @@ def _one_crowd(n_votes: int) -> tuple[Vocabulary, list[Integers]]:
     """Return the only user of votes without users, and whose every vote is."""
     crowd = Vocabulary(np.array([CROWD], dtype=object), "user")
     return crowd, [np.zeros(n_votes, dtype=np.int32)]
+
+
+def check_alike(parts: Sequence[Any]) -> None:
+    """Refuse votes of several places where some have a column that others have not."""
+    for name, what in (
+        ("weight", "a weight"), ("group", "a group"), ("features", "features"),
+        ("time", "a time"), ("duration", "a duration"),
+    ):  # fmt: skip
+        if len({getattr(part, name) is None for part in parts}) != 1:
+            raise InvalidVotes(f"votes can only be joined if all have {what} or none has.")
+    if len({part.is_anonymous for part in parts}) != 1:
+        raise InvalidVotes("votes can only be joined if all have users or none has.")
+    if any(part.group is not None and part.groups is None for part in parts):
+        raise InvalidVotes("votes whose groups have no names cannot be joined.")
 
 
 def in_use(labels: Labels, *columns: Integers) -> tuple[Labels, list[Integers]]:
@@ -130,5 +154,6 @@ def freeze(*arrays: NDArray[Any] | None) -> None:
             array.setflags(write=False)
 
 
-def _missing(source: str, rows: pl.Series | Mask, name: str) -> InvalidRows:
+def missing(source: str, rows: pl.Series | Mask, name: str) -> InvalidRows:
+    """Return what is said of rows without a value."""
     return InvalidRows.of(source, rows, f"{name} is missing", "Fill it in or remove the row")

@@ -9,6 +9,7 @@ user, left, right
 time       when a vote was given: any numbers that increase with time, if that is known
 duration   how many seconds the answer took, if that is known
 features   numbers that belong to a vote, such as how much longer the left item is, if there are any
+id         what the vote itself is called, if that is known: it tells votes that came twice, no more
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from isplitlbi.data.columns import (
     Columns,
+    check_alike,
     check_lengths,
     check_shape,
     freeze,
@@ -32,6 +34,7 @@ from isplitlbi.data.columns import (
 from isplitlbi.data.counts import counts_of
 from isplitlbi.data.features import FeatureColumns, Features, weights_of
 from isplitlbi.data.frames import DEFAULT_KIND
+from isplitlbi.data.ids import ids_of, joined_ids, refuse_counts
 from isplitlbi.data.loading import load_frame
 from isplitlbi.data.notes import log_changes
 from isplitlbi.data.options import Options
@@ -47,6 +50,9 @@ from isplitlbi.typing import Floats, Integers, Labels, Mask, Places
 __all__ = ["Comparisons"]
 
 FIRST = 5  # votes that a notebook shows
+_READERS: dict[str, Any] = {
+    "weight": weights_of, "time": times_of, "duration": durations_of, "id": ids_of,
+}  # fmt: skip
 _PER_VOTE = ("user", "left", "right", "outcome", "weight", "group", "time", "duration")
 
 
@@ -78,6 +84,7 @@ class Comparisons:
     features: Features | None = field(default=None, kw_only=True)
     time: Floats | None = field(default=None, kw_only=True)
     duration: Floats | None = field(default=None, kw_only=True)
+    id: pl.Series | None = field(default=None, kw_only=True)  # null where a vote has none
     # The votes that these are a part of, if they are: parameters of both then lie alike.
     whole: Comparisons | None = field(default=None, kw_only=True)
     # Of which kind the frame was that they came in: results are frames of that kind, too.
@@ -102,6 +109,7 @@ class Comparisons:
         time: ArrayLike | None = None,
         duration: ArrayLike | None = None,
         features: Mapping[str, Any] | None = None,
+        id: ArrayLike | None = None,
         labels: Mapping[Any, str] | None = None,
         source: str = "votes",
     ) -> Self:
@@ -129,6 +137,8 @@ class Comparisons:
         features
             Numbers of every vote by the name of the feature: differences, left minus right, or a
             tuple of two columns, of the left and of the right items.
+        id
+            Ids of the votes themselves, which tell votes that came twice (`ISplitLBI.update`).
         labels
             Other words for the outcomes, such as ``{"draw": "tie"}``.
         source
@@ -137,6 +147,7 @@ class Comparisons:
         given = {
             "user": user, "left": left, "right": right, "winner": outcome, "weight": weight,
             "count": count, "group": group, "time": time, "duration": duration,
+            "id": id,
         }  # fmt: skip
         series, names, found = Columns.of(given, features, source)
         return cls.from_series(series, names, labels, source, features=found)
@@ -198,8 +209,9 @@ class Comparisons:
         check_shape(series, names, source)
         users, items, user, left, right = indexed_ids(series, names, source)
         outcome = outcomes_of_column(series["winner"], names["winner"], labels, source)
-        weight = (
-            weights_of(series["weight"], names["weight"], source) if "weight" in series else None
+        weight, time, duration, ids = (
+            read(series[role], names[role], source) if role in series else None
+            for role, read in _READERS.items()
         )
         group = groups = None
         if "group" in series:
@@ -210,14 +222,10 @@ class Comparisons:
         numbers = None
         if features:
             numbers = Features.from_series(series, features, weight, source, is_part=is_part)
-        time, duration = (
-            read(series[role], names[role], source) if role in series else None
-            for role, read in (("time", times_of), ("duration", durations_of))
-        )
         freeze(user, left, right, outcome, weight, group, time, duration)
         return cls(
             users.labels, items.labels, user, left, right, outcome, weight, group,
-            groups=groups, features=numbers, time=time, duration=duration,
+            groups=groups, features=numbers, time=time, duration=duration, id=ids,
             is_anonymous="user" not in series,
         )  # fmt: skip
 
@@ -234,6 +242,8 @@ class Comparisons:
         """Check rows that stand for some number of votes, and make these votes of them."""
         check_lengths(series, names, source)
         times = counts_of(series["count"], names["count"], source)
+        if "id" in series:
+            refuse_counts(series["id"], times, names, source)
         there = np.flatnonzero(times)
         rows = {role: column.gather(there) for role, column in series.items() if role != "count"}
         try:
@@ -250,7 +260,7 @@ class Comparisons:
         """Put votes from several places together; the same id is the same user, item or group.
 
         All have weights or none has, and so with groups, times, durations and features; features
-        are scaled anew.
+        are scaled anew. Where some have ids and others have none, these stay without.
 
         Examples
         --------
@@ -259,16 +269,7 @@ class Comparisons:
         >>> Comparisons.joined(monday, tuesday)
         Comparisons: 2 votes (50.0 % ties) by 2 users on 3 items
         """
-        for name, what in (
-            ("weight", "a weight"), ("group", "a group"), ("features", "features"),
-            ("time", "a time"), ("duration", "a duration"),
-        ):  # fmt: skip
-            if len({getattr(part, name) is None for part in parts}) != 1:
-                raise InvalidVotes(f"votes can only be joined if all have {what} or none has.")
-        if len({part.is_anonymous for part in parts}) != 1:
-            raise InvalidVotes("votes can only be joined if all have users or none has.")
-        if any(part.group is not None and part.groups is None for part in parts):
-            raise InvalidVotes("votes whose groups have no names cannot be joined.")
+        check_alike(parts)
         users, items = (
             Vocabulary.merged(*(Vocabulary(getattr(part, name), name[:-1]) for part in parts))
             for name in ("users", "items")
@@ -291,6 +292,7 @@ class Comparisons:
         return cls(
             users.labels, items.labels, **columns,
             groups=None if groups is None else groups.labels, features=numbers,
+            id=joined_ids([(part.id, len(part)) for part in parts]),
             frame_kind=kinds.pop() if len(kinds) == 1 else DEFAULT_KIND,
             is_anonymous=parts[0].is_anonymous,
         )  # fmt: skip
@@ -434,6 +436,8 @@ class Comparisons:
         freeze(*parts.values())
         if self.features is not None:
             parts["features"] = self.features.subset(chosen)
+        if self.id is not None:
+            parts["id"] = self.id.gather(chosen)
         return replace(self, **parts, whole=self if self.whole is None else self.whole)
 
     def without(self, users: Any = (), items: Any = ()) -> Self:
@@ -487,6 +491,7 @@ class Comparisons:
         if self.groups is not None and parts["group"] is not None:
             parts["groups"], (parts["group"],) = in_use(self.groups, parts["group"])
         freeze(*(parts[name] for name in (*_PER_VOTE, "users", "items")))
+        parts["id"] = None if self.id is None else self.id.gather(np.arange(len(self))[rows])
         if self.features is not None:
             differences = self.features.differences[rows]
             parts["features"] = Features.of(

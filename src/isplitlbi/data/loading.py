@@ -19,11 +19,14 @@ from isplitlbi.data.counts import is_zero
 from isplitlbi.data.features import FEATURE, FeatureColumns, Features, feature_names
 from isplitlbi.data.formats import Dropping, RawFile, Table, read_table
 from isplitlbi.data.frames import kind_of
+from isplitlbi.data.ids import stand_before
 from isplitlbi.data.notes import (
     CountTaken,
     Dropped,
     DurationTaken,
     FeatureTaken,
+    IdsAgain,
+    IdsInSeveral,
     Note,
     NothingThere,
     OutsideSpan,
@@ -59,11 +62,12 @@ __all__ = [
     "load",
     "load_frame",
     "load_table",
+    "notes_on_shared_ids",
     "with_units_of",
 ]
 
 COUNTS = ("count", "left_wins", "right_wins", "ties")  # roles of columns that count votes
-IDS = ("user", "left", "right", "group", "item3", "item4", "item5")
+IDS = ("user", "left", "right", "group", "id", "item3", "item4", "item5")
 
 
 class Votes(Protocol):
@@ -92,6 +96,10 @@ class Votes(Protocol):
     @property
     def duration(self) -> Floats | None:
         """A duration per vote, or none."""
+
+    @property
+    def id(self) -> pl.Series | None:
+        """An id per vote, null where it has none; or no ids at all."""
 
     def __len__(self) -> int:
         """Return the number of votes."""
@@ -234,6 +242,7 @@ def load_table(
     for feature in features:
         names |= feature.roles
     text = as_text(table, names, source)
+    text = numbered(text) if "id" in names else text
     if options.in_order:
         _refuse_without_times(layout, source)
         text = text.with_columns(row_numbers(text.height))
@@ -245,11 +254,15 @@ def load_table(
     frame = respelled(frame, layout.wording, declared, names["winner"], notes)
     frame = settle_both_bad(frame, layout.wording, options.labels or {}, options.both_bad, notes)
     rows = _Rows(frame, layout.wording, names, features, source, is_part)
-    votes = rows.usable(kind, declared, dropping._replace(unit=layout.unit))
+    votes, row = rows.usable(kind, declared, dropping._replace(unit=layout.unit))
     if counted_by:
         notes.append(CountTaken(counted_by, count=len(votes)))
     notes += about_times
-    votes = _in_span(votes, options, notes, source, is_part)
+    inside = _in_span(votes, options, notes, source)
+    if inside is not None:
+        votes = votes.alone(inside, source, is_part=is_part)
+    if votes.id is not None and row is not None:
+        notes += _notes_on_ids(votes.id, row if inside is None else row[inside])
     notes += [FeatureTaken(*feature) for feature in features]
     return Loaded(votes, layout.name, added_up(notes if is_part else with_units_of(votes, notes)))
 
@@ -286,17 +299,32 @@ def _notes_on_times(text: pl.DataFrame, options: Options) -> list[Note]:
     return notes
 
 
-def _in_span(votes: V, options: Options, notes: list[Note], source: str, is_part: bool) -> V:
-    """Leave out votes that are not from the time that was asked for; tell how many."""
+def _in_span(votes: Votes, options: Options, notes: list[Note], source: str) -> Places | None:
+    """Return the places of votes from the time that was asked for, if any was; tell how many."""
     if not options.span or options.time is None or votes.time is None:
-        return votes
+        return None
     dates = any(isinstance(note, TimeTaken) and note.values == "dates" for note in notes)
     first, last = options.span.bounds(options.time, dates=dates)
     inside = np.flatnonzero((first <= votes.time) & (votes.time <= last))
     notes.append(OutsideSpan(*options.span, count=len(votes) - len(inside)))
     if not len(inside):
         raise NoVotes.of(source, added_up(notes))
-    return votes.alone(inside, source, is_part=is_part)
+    return inside
+
+
+def _notes_on_ids(ids: pl.Series, row: Places) -> list[Note]:
+    """Tell of votes of one file that have the id of a vote before them."""
+    again = np.flatnonzero(stand_before(ids))
+    return [IdsAgain(int(row[again[0]]), count=len(again))] if len(again) else []
+
+
+def notes_on_shared_ids(votes: Votes, parts: Sequence[Votes]) -> list[Note]:
+    """Tell of votes that have the id of a vote of another part; the parts are all votes."""
+    n_again, *of_parts = (
+        0 if some.id is None else int(stand_before(some.id).sum()) for some in (votes, *parts)
+    )
+    shared = n_again - sum(of_parts)
+    return [IdsInSeveral(count=shared)] if shared else []
 
 
 class _Rows(NamedTuple):
@@ -309,22 +337,24 @@ class _Rows(NamedTuple):
     source: str
     is_part: bool
 
-    def usable(self, kind: type[V], declared: Mapping[Any, int], dropping: Dropping) -> V:
-        """Build votes from the rows that can be used."""
+    def usable(
+        self, kind: type[V], declared: Mapping[Any, int], dropping: Dropping
+    ) -> tuple[V, Places | None]:
+        """Build votes from the rows that can be used; return also their numbers, if any."""
         frame, source = self.frame, self.source
         while not frame.is_empty():
+            row = frame["row"].to_numpy() if "row" in frame.columns else None
             try:
                 series = frame.drop("row", "outcome", strict=False).to_dict()
                 series["winner"] = outcomes_of_text(
                     frame, self.wording, self.names, declared, source
                 )
-                return kind.from_series(
+                votes = kind.from_series(
                     series, self.names, source=source, features=self.features, is_part=self.is_part
                 )
+                return votes, row
             except InvalidRows as error:
-                dropping.note_or_raise(
-                    error, frame["row"].to_numpy() if "row" in frame.columns else None
-                )
+                dropping.note_or_raise(error, row)
                 frame = frame.filter(pl.Series(~error.rows))
         raise NoVotes.of(source, added_up(dropping.notes))
 
@@ -427,7 +457,9 @@ class Folder:
             except NoVotes as nothing:
                 descriptions.append(Described("", nothing.notes))
         notes = self.agree(descriptions)
-        votes = kind.joined(*(part.votes for part in found))
+        parts = [part.votes for part in found]
+        votes = kind.joined(*parts)
+        notes += tuple(notes_on_shared_ids(votes, parts))
         return Loaded(votes, found[0].preset, with_units_of(votes, notes))
 
     def agree(self, descriptions: Sequence[Described]) -> tuple[Note, ...]:

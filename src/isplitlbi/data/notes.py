@@ -20,6 +20,8 @@ __all__ = [
     "FeatureTaken",
     "FileRead",
     "GroupsApart",
+    "IdsAgain",
+    "IdsInSeveral",
     "LeftOut",
     "NoUsers",
     "Note",
@@ -240,6 +242,37 @@ class FeatureTaken(Note):
 
 
 UNITS_IN_FULL = 1e4  # from here on, without decimals
+
+
+@dataclass(frozen=True)
+class IdsAgain(Note):
+    """Some votes have the id of a vote before them."""
+
+    changes_votes = True  # not by reading; but they may count twice
+
+    row: int  # of the first of them
+
+    def sentence(self) -> str:
+        """Say how many, and where the first is."""
+        if self.count == 1:
+            return f"1 vote has the id of a vote before it, in row {self.row:,}. It is kept."
+        return (
+            f"{self.count:,} votes have the id of a vote before them, the first in row "
+            f"{self.row:,}. They are kept."
+        )
+
+
+@dataclass(frozen=True)
+class IdsInSeveral(Note):
+    """Some votes have the id of a vote in another file."""
+
+    changes_votes = True  # as above
+
+    def sentence(self) -> str:
+        """Say how many."""
+        if self.count == 1:
+            return "1 vote has the id of a vote in another file. It is kept."
+        return f"{self.count:,} votes have the id of a vote in another file. They are kept."
 
 
 @dataclass(frozen=True)

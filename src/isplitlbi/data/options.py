@@ -38,6 +38,7 @@ class Options:
     since: Any = None
     until: Any = None
     anonymous: bool = False
+    id: str | None = None
 
     def __post_init__(self) -> None:
         """Refuse what no file can be read with."""

@@ -2,8 +2,8 @@
 
 Conventions
 -----------
-role       what a column is for: user, left, right, winner, weight, count, group, time, duration, or
-           a name that only the layout's own ``pairs`` knows
+role       what a column is for: user, left, right, winner, weight, count, group, time, duration,
+           id, or a name that only the layout's own ``pairs`` knows
 pairs      a table with a column per role becomes one with a row per vote. It may add
            ``outcome``   1, 0 or -1 where the row says it without a word, null where it does not
            ``row``       the number in the file of the row that a vote comes from
@@ -42,15 +42,19 @@ __all__ = [
 ]
 
 # Those that people may name.
-ROLES = ("user", "left", "right", "winner", "weight", "count", "group", *TIMES)
+ROLES = ("user", "left", "right", "winner", "weight", "count", "group", *TIMES, "id")
 
 # Those of a pair that nobody has voted on yet: of some user's, or of nobody's in particular.
 PAIR = ("user", "left", "right")
 PAIR_ALONE = ("left", "right")
 
-# Times have no names of their own: they are used only where people name their columns.
-NAMED_ONLY: dict[str, tuple[str, ...]] = dict.fromkeys(TIMES, ())
+# Times and ids of votes have no names of their own: they are used only where people name their
+# columns.
+NAMED_ONLY: dict[str, tuple[str, ...]] = dict.fromkeys((*TIMES, "id"), ())
 OPTIONAL = {"weight": ("weight",), "count": ("count",), "group": ("group",), **NAMED_ONLY}
+
+# Where a row is several votes, they cannot all have one id.
+OPTIONAL_OF_SEVERAL = {role: names for role, names in OPTIONAL.items() if role != "id"}
 
 
 def _as_they_are(table: pl.DataFrame) -> pl.DataFrame:
@@ -220,7 +224,7 @@ _ALL = (
         },
         {f"{role}{k}": (f"system{k}{name}",)
             for k in range(3, 6) for role, name in (("item", "Id"), ("rank", "rank"))}
-        | OPTIONAL | {"group": ("group", "rankingID")},
+        | OPTIONAL_OF_SEVERAL | {"group": ("group", "rankingID")},
         wording=Wording(expected="a number from 1 on", takes_labels=False),
         pairs=_better_rank, called={"winner": "a rank"}, unit="pair", sides=(),
     ),
@@ -291,8 +295,8 @@ def lay_out(
             raise InvalidSetting(f"preset {preset!r} is not one of {', '.join(PRESETS)}.")
         layout = PRESETS[preset]
     else:
-        # What is known of times says nothing about the layout.
-        telling = {role: name for role, name in asked.items() if role not in TIMES}
+        # These say nothing about the layout.
+        telling = {role: name for role, name in asked.items() if role not in NAMED_ONLY}
         layout = _recognise_layout(columns, telling, source, anonymous=anonymous)
     if anonymous or not ("user" in asked or _columns_of_users(columns)):
         aside: list[Note] = [UsersSetAside(name) for name in _columns_of_users(columns)[:1]]

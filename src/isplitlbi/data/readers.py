@@ -55,6 +55,7 @@ def read_votes(
     since: Any = None,
     until: Any = None,
     anonymous: bool = False,
+    id: str | None = None,
 ) -> Reading:
     """Read votes from files, from all files of a folder, from standard input or a data frame.
 
@@ -65,9 +66,10 @@ def read_votes(
         Or a list of paths, each in a layout of its own. Or a data frame: ids stay what they are.
     format, preset
         One of `FORMATS` and one of `PRESETS`; recognised by default.
-    user, left, right, winner, weight, count, group
+    user, left, right, winner, weight, count, group, id
         Names of columns, where they are not those of the preset. A row of count 3 is three votes; a
-        vote of weight 3 is one vote that matters three times as much.
+        vote of weight 3 is one vote that matters three times as much. Ids are of the votes
+        themselves: they tell votes that came twice (`ISplitLBI.update`), where they are named.
     labels
         Other words for the outcomes, such as ``{"draw": "tie"}``.
     both_bad
@@ -89,7 +91,7 @@ def read_votes(
     """
     options = Options(
         format, preset, user, left, right, winner, weight, count, group, labels, both_bad,
-        drop_invalid, features, time, duration, in_order, since, until, anonymous,
+        drop_invalid, features, time, duration, in_order, since, until, anonymous, id,
     )  # fmt: skip
     if not isinstance(source, str | Path | list | tuple):
         return Reading(*load_frame(Comparisons, source, "votes", options))

@@ -2,7 +2,7 @@
 
 The same id is the same user or item in all files. What one file has and another has not is supplied
 where that can only mean one thing (weights, groups), and refused where it cannot (times, durations,
-features).
+features). Votes of a file without ids stay without them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,15 @@ from typing import Any, Protocol, Self, TypeVar
 
 import numpy as np
 
-from isplitlbi.data.loading import Folder, Loaded, NoVotes, Votes, load, with_units_of
+from isplitlbi.data.loading import (
+    Folder,
+    Loaded,
+    NoVotes,
+    Votes,
+    load,
+    notes_on_shared_ids,
+    with_units_of,
+)
 from isplitlbi.data.notes import (
     ColumnAbsent,
     FileRead,
@@ -92,6 +100,7 @@ def load_any(kind: type[V], source: Any, options: Options) -> Loaded[V]:
         FileRead(each.preset, count=len(each.votes), files=(name,)) for name, each in found.items()
     ]
     votes = kind.joined(*_beside_each_other(found, _order_of(source, names), notes))
+    notes += notes_on_shared_ids(votes, [each.votes for each in found.values()])
     presets = dict.fromkeys(each.preset for each in found.values())
     all_notes = with_units_of(votes, (*notes, *_notes_of(told)))
     return Loaded(votes, ", ".join(presets), all_notes)

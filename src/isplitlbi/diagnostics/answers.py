@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
+from isplitlbi.data.ids import stand_before
 from isplitlbi.data.layout import tally
 from isplitlbi.diagnostics.facts import FEWEST_DECIDED, Facts
 from isplitlbi.diagnostics.findings import (
@@ -15,12 +17,14 @@ from isplitlbi.diagnostics.findings import (
     Severity,
     amount,
     are,
+    have,
     number_of,
     percent,
+    some_of,
 )
 from isplitlbi.nouns import Nouns, capitalized
 
-__all__ = ["repeats", "sides", "ties"]
+__all__ = ["repeated_ids", "repeats", "sides", "ties"]
 
 # A preference for one side is told when it is this many standard errors from none, and this large.
 SURE_BIAS = 3.3
@@ -71,6 +75,13 @@ def repeats(facts: Facts) -> Iterator[Finding]:
         yield DuplicateRows(again, facts.copies, differing, len(votes))
     else:
         yield Repeats(again, facts.copies, differing)
+
+
+def repeated_ids(facts: Facts) -> Iterator[Finding]:
+    """Find votes that have the same id."""
+    ids = facts.votes.id
+    if ids is not None and (again := stand_before(ids)).any():
+        yield RepeatedIds(int(again.sum()), ids.filter(again).unique().sort().to_list())
 
 
 # --- the findings -------------------------------------------------------------------------------
@@ -213,4 +224,24 @@ class DuplicateRows(Repeats):
             f"no {nouns.user} judged a pair again with the sides exchanged or with another answer: "
             "the export may have written votes twice. Every copy counts as a vote; remove the "
             "copies unless people really gave these votes."
+        )
+
+
+@dataclass(frozen=True)
+class RepeatedIds(Finding):
+    """Votes that have the id of another vote."""
+
+    severity = Severity.WARNING
+    code = "vote-ids"
+
+    votes: int  # beside the first of every id
+    ids: list[Any]
+
+    @property
+    def sentence(self) -> str:
+        """Say it to a person."""
+        return (
+            f"{number_of(self.votes, 'vote')} {have(self.votes)} the id of another vote: "
+            f"{some_of(self.ids)}. All of them count. Remove the votes that were written twice, or "
+            "give every vote an id of its own."
         )

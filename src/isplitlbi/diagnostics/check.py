@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from isplitlbi.data.comparisons import Comparisons
-from isplitlbi.diagnostics.answers import repeats, sides, ties
+from isplitlbi.diagnostics.answers import repeated_ids, repeats, sides, ties
 from isplitlbi.diagnostics.facts import Facts
 from isplitlbi.diagnostics.findings import DIGITS, Diagnosis, Finding, amount
 from isplitlbi.diagnostics.individual import individual_rankings
@@ -29,6 +29,7 @@ CHECKS: tuple[Callable[[Facts], Iterator[Finding]], ...] = (
     items_with_few_votes,
     habits,
     individual_rankings,
+    repeated_ids,
     repeats,
     users_with_few_votes,
     sides,

@@ -266,8 +266,8 @@ class ISplitLBI(ScoreEstimator):
         reselect
             Whether to choose everything anew, as a new fit would.
         repeated
-            What becomes of a new vote that the model has already, the same in everything that is
-            known of it: ``keep`` or ``drop``. How many there are is logged.
+            What becomes of a new vote that the model has already, by its id or, without ids, the
+            same in everything that is known of it: ``keep`` or ``drop``. How many is logged.
         retest
             Whether to test everybody anew. By default, where there are few new votes and no new
             items, those are tested who have a tenth more votes than when they were tested; all

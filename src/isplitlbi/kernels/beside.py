@@ -16,7 +16,7 @@ import numpy as np
 from isplitlbi.kernels import SHORT_STEP, Anchor, Flow, Problem, Rates, System
 from isplitlbi.kernels.newton import unbound
 from isplitlbi.model.answering import Answering
-from isplitlbi.path import Course
+from isplitlbi.model.parameters import Course
 from isplitlbi.typing import Floats
 
 __all__ = ["METHOD", "Pull"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from isplitlbi.data.layout import THRESHOLD, Layout, Shown, Slots, Vector
 from isplitlbi.model.terms import PAPER, Sharpness, Terms
 from isplitlbi.typing import Floats, Indices, Mask
 
-__all__ = ["Consensus", "Parameters"]
+__all__ = ["Consensus", "Course", "Parameters"]
 
 
 @dataclass(frozen=True)
@@ -58,6 +59,16 @@ class Consensus:
             margin = margin + trait.column(shown) * self.trait(trait.name)
         habits = self.habits
         return np.asarray(margin), self.threshold * habits[left] * habits[right]
+
+
+class Course(NamedTuple):
+    """The consensus at all steps of a path, however few snapshots of users are kept.
+
+    Given this, users are independent: whoever comes later can be followed beside it.
+    """
+
+    times: Floats  # (n,) increasing, from the beginning of the path on
+    consensus: Floats  # (n, width)
 
 
 @dataclass(frozen=True)

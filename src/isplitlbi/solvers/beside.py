@@ -13,7 +13,7 @@ from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.data.layout import Layout
 from isplitlbi.kernels import Problem, System
 from isplitlbi.kernels.beside import Pull
-from isplitlbi.path import Course
+from isplitlbi.model.parameters import Course
 from isplitlbi.runtime.base import Runtime
 from isplitlbi.solvers.implicit import NEWTON_ACCURACY, Implicit
 from isplitlbi.solvers.settings import PathSettings

@@ -14,7 +14,8 @@ import numpy as np
 from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.data.layout import Layout
 from isplitlbi.errors import InvalidSetting, UnreadableCheckpoint
-from isplitlbi.path import Course, Ending, RegularizationPath
+from isplitlbi.model.parameters import Course
+from isplitlbi.path import Ending, RegularizationPath
 from isplitlbi.runtime.base import Runtime
 from isplitlbi.runtime.local import Local
 from isplitlbi.runtime.progress import Reporter
