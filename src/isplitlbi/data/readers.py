@@ -67,21 +67,18 @@ def read_votes(
     format, preset
         One of `FORMATS` and one of `PRESETS`; recognised by default.
     user, left, right, winner, weight, count, group, id
-        Names of columns, where they are not those of the preset. A row of count 3 is three votes; a
-        vote of weight 3 is one vote that matters three times as much. Ids are of the votes
-        themselves: they tell votes that came twice (`ISplitLBI.update`), where they are named.
-    labels
-        Other words for the outcomes, such as ``{"draw": "tie"}``.
-    both_bad
-        Whether votes that neither item is good count as ties or are dropped.
+        Names of columns, where they are not those of the preset. A row of count 3 is three votes.
+        Ids are of the votes themselves: they tell votes that came twice.
+    labels, both_bad
+        Other words for the outcomes, such as ``{"draw": "tie"}``; and whether votes that neither
+        item is good count as ties or are dropped.
     drop_invalid
         Whether rows that cannot be used are dropped, with a note; by default they are an error.
     features
-        Names of features of the votes: ``length`` has the columns ``length_left`` and
-        ``length_right``, or one column ``length`` of differences, left minus right.
+        Names of features: ``length`` has the columns ``length_left`` and ``length_right``, or one
+        column ``length`` of differences, left minus right.
     time, duration
-        Names of columns: when votes were given, as dates or as numbers that increase with time, and
-        how many seconds the answers took.
+        Names of columns: when votes were given, and how many seconds the answers took.
     in_order
         Whether the rows of a file are in the order in which every user voted.
     since, until
