@@ -95,6 +95,9 @@ class FitSettings:
         Of the folds.
     keeps_kappa : bool
         Whether kappa is as given, where few differ by much, too.
+    rough_after : bool
+        Whether the path is followed roughly after a time that is given: nothing is predicted by
+        what comes later, and it takes most of the steps.
     snapshots : Path, optional
         Folder for the snapshots of the users; in memory by default.
     """
@@ -112,6 +115,7 @@ class FitSettings:
     rule: Rule = "map"
     seed: int | None = 0
     keeps_kappa: bool = True
+    rough_after: bool = False
     snapshots: Path | None = None
 
     def __post_init__(self) -> None:
@@ -146,6 +150,7 @@ class FitSettings:
             "rule": self.rule,
             "seed": self.seed,
             "keeps_kappa": self.keeps_kappa,
+            "rough_after": self.rough_after,
         }
 
 
@@ -433,6 +438,8 @@ class _Fit:
 
     def _whole_path(self, model: Model, times: Floats, chosen: float | None) -> FollowPath:
         path = self.settings.path(model, times)
+        if self.settings.rough_after and chosen is not None:
+            path = replace(path, precise_until=chosen)
         return FollowPath(path, chosen, self.settings.snapshots, MOST_SNAPSHOTS, self.checkpoints)
 
 

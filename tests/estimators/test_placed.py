@@ -10,6 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from isplitlbi import Comparisons, ISplitLBI, load_model
 from isplitlbi.errors import InvalidVotes, ISplitLBIError
 from isplitlbi.estimators import placed as module
+from isplitlbi.estimators import updated as updating
 from isplitlbi.evaluation.simulate import simulate
 from isplitlbi.storage import save_model
 from studies import QUICK, assert_same_fit, columns_of
@@ -267,6 +268,21 @@ def test_an_update_is_a_fit_of_all_votes_by_what_was_chosen(study, parts):
     assert updated.get_params() == study.get_params()
     assert updated.spreads_ == study.spreads_
     assert set(updated.users_) == {*old.users, *new.users}
+
+
+def test_of_very_many_votes_what_comes_after_the_time_is_followed_roughly(
+    study, parts, monkeypatch
+):
+    whole = study.update(parts[1])
+    monkeypatch.setattr(updating, "MANY_VOTES", 1)
+    quick = study.update(parts[1])
+    assert_array_equal(quick.consensus_, whole.consensus_)
+    assert_array_equal(quick.parameters_.deviation, whole.parameters_.deviation)
+    assert quick.left_consensus_ == whole.left_consensus_
+    assert quick.path_.n_steps < whole.path_.n_steps
+    assert_allclose(quick.path_.consensus[-1], whole.path_.consensus[-1], rtol=0.02, atol=0.02)
+    assert_allclose(quick.entry_times_, whole.entry_times_, rtol=0.1)
+    assert not quick._rough_after
 
 
 def test_chosen_anew_it_is_a_new_fit(study, parts):

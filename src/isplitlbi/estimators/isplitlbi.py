@@ -149,6 +149,7 @@ class ISplitLBI(ScoreEstimator):
     # Of an anonymous crowd, which follows no path, there is neither.
     path_: RegularizationPath
     time_: float
+    _rough_after = False  # see `FitSettings`
 
     def __init__(
         self,
@@ -270,8 +271,7 @@ class ISplitLBI(ScoreEstimator):
             same in everything that is known of it: ``keep`` or ``drop``. How many is logged.
         retest
             Whether to test everybody anew. By default, where there are few new votes and no new
-            items, those are tested who have a tenth more votes than when they were tested; all
-            others keep what was found.
+            items, those are who have a tenth more votes than when they were tested.
         progress, checkpoints
             As for `fit`.
         """
@@ -469,6 +469,7 @@ class ISplitLBI(ScoreEstimator):
             ),
             sizing=sizing,
             keeps_kappa=self.kappa is not None,
+            rough_after=self._rough_after,
             scheme=self.scheme,
             terms=terms,
             times=None if self.times is None else np.asarray(self.times, dtype=np.float64),

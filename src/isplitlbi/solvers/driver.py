@@ -175,7 +175,7 @@ class _Walk:
     ) -> None:
         self.state, self._before, self._course = state, replace(state), course
         self.ending = Ending.COMPLETE
-        self._stepper = settings.scheme.prepare(layout, settings, runtime)
+        self._stepper, self._is_rough = settings.scheme.prepare(layout, settings, runtime), False
         self._runtime = runtime
         self._layout, self._settings = layout, settings
 
@@ -208,6 +208,10 @@ class _Walk:
         if state.n_steps >= self._settings.scheme.max_steps:
             return Ending.STEP_LIMIT
         since, old_norm = state.time, state.dual_norm
+        if since >= self._settings.precise_until and not self._is_rough:
+            rough = self._settings.scheme.rough()
+            self._stepper = rough.prepare(self._layout, self._settings, self._runtime)
+            self._is_rough = True
         self._stepper.step(state, until, float(self._settings.times[-1]))
         state.n_steps += 1
         watched = (state.consensus, state.deviation, state.dual_norm)

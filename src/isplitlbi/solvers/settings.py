@@ -126,6 +126,9 @@ class PathSettings:
         Increasing times at which to take a snapshot.
     terms : Terms
         In which ways users may differ.
+    precise_until : float
+        The time after which a rougher path will do, as for held-out votes: where nothing is
+        predicted by what comes later.
     """
 
     link: Link
@@ -133,6 +136,7 @@ class PathSettings:
     scheme: Scheme
     times: Floats
     terms: Terms = PAPER
+    precise_until: float = np.inf
 
     def __post_init__(self) -> None:
         """Refuse times that are none."""
