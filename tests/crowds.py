@@ -150,6 +150,12 @@ def assert_same(one, other):
             assert here == there, field.name
 
 
+def assert_same_ordinary(one, other):
+    """Assert that two studies have found the same to be ordinary, but for rounding."""
+    for name, value in vars(one).items():
+        np.testing.assert_allclose(value, vars(other)[name], atol=1e-6, err_msg=name)
+
+
 # A path that is followed in no time, for tests that look at the users of a model.
 QUICK = {"kappa": 5.0, "times": [0.4], "time": 0.7}
 

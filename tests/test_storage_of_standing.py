@@ -22,7 +22,7 @@ def folder(model, tmp_path):
 
 
 def test_a_loaded_model_knows_where_items_stand(folder, model, monkeypatch):
-    monkeypatch.setattr(measured, "standing_of", None)  # nothing is worked out again
+    monkeypatch.setattr(measured, "footing_of", None)  # nothing is worked out again
     loaded = load_model(folder)
     for here, there in zip(loaded.standing(), model.standing(), strict=True):
         np.testing.assert_array_equal(here, there)

@@ -5,7 +5,7 @@ from dataclasses import fields, replace
 import numpy as np
 import pytest
 
-from crowds import SCORES, assert_same, consensus_of, gather, vote
+from crowds import SCORES, assert_same, assert_same_ordinary, consensus_of, gather, vote
 from isplitlbi.abnormal import Abnormality, find_abnormal, joined
 from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.errors import InvalidSetting
@@ -47,6 +47,8 @@ def test_several_machines_find_what_one_finds_of_every_kind(votes, start, n_mach
             np.testing.assert_allclose(here, there, atol=1e-6, err_msg=field.name)
         elif field.name == "consensus":
             np.testing.assert_allclose(here.values, there.values, atol=1e-6)
+        elif field.name == "ordinary":
+            assert_same_ordinary(here, there)
         else:
             np.testing.assert_array_equal(here, there, err_msg=field.name)
 
@@ -115,7 +117,7 @@ def test_parts_of_the_users_are_put_together_in_order(found):
         per_user = {
             field.name: getattr(found, field.name)[begin:end]
             for field in fields(Abnormality)
-            if field.name not in ("fdr", "consensus")
+            if field.name not in ("fdr", "consensus", "ordinary")
         }
         return replace(found, **per_user)
 

@@ -89,8 +89,10 @@ def test_other_names_in_the_same_order_change_nothing(known):
     votes, found = known
     other = findings(renamed(votes, np.arange(votes.n_users), np.arange(votes.n_items)))
     for field in fields(found):
-        if field.name not in ("consensus", "explanation"):  # which tells of items
+        # The explanation tells of items.
+        if field.name not in ("consensus", "explanation", "ordinary"):
             assert_array_equal(getattr(other, field.name), getattr(found, field.name))
+    assert_same(other.ordinary, found.ordinary)
 
 
 @pytest.mark.parametrize("what", ["users", "items", "both"])

@@ -6,7 +6,16 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from crowds import SCORES, consensus_in, consensus_of, crowd, forced, gather, vote
+from crowds import (
+    SCORES,
+    assert_same_ordinary,
+    consensus_in,
+    consensus_of,
+    crowd,
+    forced,
+    gather,
+    vote,
+)
 from isplitlbi import ISplitLBI
 from isplitlbi.abnormal import find_abnormal, find_telling_votes, joined
 from isplitlbi.abnormal.expectation import Answers, Expectation
@@ -232,6 +241,8 @@ def test_several_machines_find_what_one_finds_in_all_terms(threshold):
         here, there = getattr(together, field.name), getattr(whole, field.name)
         if field.name == "consensus":
             assert_allclose(here.values, there.values, atol=1e-6)
+        elif field.name == "ordinary":
+            assert_same_ordinary(here, there)
         elif field.name in FLOATS:
             assert_allclose(here, there, atol=1e-6, err_msg=field.name)
         else:

@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import false_discovery_control, kstest
 
 from crowds import SCORES, agreeing, centred, consensus_in, forced, gather, vote
-from isplitlbi.abnormal import directions, draws, find_abnormal, ordinary
+from isplitlbi.abnormal import directions, draws, find_abnormal, ordinary, others
 from isplitlbi.abnormal import tests as user_tests
 from isplitlbi.abnormal.expectation import Answers, Inputs
 from isplitlbi.abnormal.tests import benjamini_hochberg, find_flags
@@ -281,7 +281,7 @@ def test_users_who_are_far_surer_than_others_are_found(slope):
 
 def test_what_a_test_takes_is_not_kept_for_every_user(monkeypatch):
     monkeypatch.setattr(user_tests, "ROUNDS", (100, 200))
-    for module in (ordinary, draws):
+    for module in (ordinary, others, draws):
         monkeypatch.setattr(module, "MOST_KEPT", 0)
     monkeypatch.setattr(directions, "NUMBERS_AT_ONCE", 1)
     votes = simulate(

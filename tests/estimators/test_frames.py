@@ -189,7 +189,7 @@ def test_pairs_to_predict_may_have_the_layouts_of_votes(frame, models):
 @pytest.mark.parametrize(
     ("frame", "complaint"),
     [
-        (FRAME.rename({"user": "rater"}), "user, left, right; found rater, left"),
+        (FRAME.rename({"left": "first"}), "needs the columns"),
         (
             FRAME.rename({"left": "item1", "right": "item2"}).with_columns(model_a=1, model_b=2),
             "more than one layout: arena, counts. Keep the columns of one",

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
+from crowds import assert_same, assert_same_ordinary
 from isplitlbi import InvalidVotes
 from isplitlbi.abnormal import find_abnormal, joined
 from isplitlbi.data.splits import held_out_parts, in_order
@@ -62,6 +63,8 @@ def assert_same_findings(one, other):
         here, there = getattr(one, field.name), getattr(other, field.name)
         if field.name == "consensus":
             assert_allclose(here.values, there.values, atol=1e-7)
+        elif field.name == "ordinary":
+            assert_same_ordinary(here, there)
         elif field.name in ROUNDED:
             assert_allclose(here, there, atol=1e-6, err_msg=field.name)
         else:
@@ -99,8 +102,9 @@ def test_threads_of_a_machine_do_not_show():
     )
     for here, there in zip(one, other, strict=True):
         assert_array_equal(here.consensus.values, there.consensus.values)
+        assert_same(here.ordinary, there.ordinary)
         for field in fields(here):
-            if field.name != "consensus":
+            if field.name not in ("consensus", "ordinary"):
                 assert_array_equal(getattr(here, field.name), getattr(there, field.name))
 
 

@@ -38,7 +38,7 @@ class Ordinary:
     has_sides : bool
         Whether left and right mean something.
     duration : float
-        Seconds that a user in the middle takes for a vote; nan where that is not known.
+        Seconds that a user in the middle takes for a vote; zero where that is not known.
     n_votes : int
         Of the study.
     """
@@ -83,7 +83,7 @@ class Company(Protocol):
         """Return a number that is a user's own: draws begin with it."""
 
     def middle(self, durations: Floats) -> float:
-        """Return what a user in the middle takes for a vote; nan where that is not known."""
+        """Return what a user in the middle takes for a vote; zero where that is not known."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,7 +125,7 @@ class Together:
         """Return the median of everybody's durations."""
         everybody = self.runtime.everybody(np.where(np.isnan(durations), -1.0, durations))
         known = everybody[everybody >= 0.0]
-        return float(np.median(known)) if len(known) else float("nan")
+        return float(np.median(known)) if len(known) else 0.0
 
 
 class Newcomers:

@@ -331,6 +331,7 @@ class ISplitLBI(ScoreEstimator):
             of a folder are read by the workers. Folders must then be such that all workers reach
             them.
         """
+        self._check_settings()
         votes = as_votes(X, y, sample_weight) if client is None else as_given(X, y, sample_weight)
         return self._fit(
             votes, labels_of(y), folds, progress=progress, checkpoints=checkpoints,
@@ -349,7 +350,6 @@ class ISplitLBI(ScoreEstimator):
         client: Client | None = None,
     ) -> Self:
         """Fit votes as they are; see `fit`."""
-        self._check_settings()
         folder = None if checkpoints is None else Path(checkpoints)
         runtime = runtime_for(
             votes, client, n_threads=threads_of(self.n_jobs), backend=self.backend,
