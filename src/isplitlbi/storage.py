@@ -6,10 +6,10 @@
     consensus.csv    tier,item,score
     users.csv        every user: list, effect, p-values, kind, quality, entry
     votes.npz        the votes, indexed; where workers have read them, only who voted how often
-    path.npz         the regularization path, where there is one
+    path.npz         the regularization path, where there is one, and the consensus at all its steps
     parameters.npz   consensus and deviations, where there is no path to take them from
     standing.npz     how surely the scores are known, where that was found or takes next to no time
-    abnormal.npz     the tests of the users, where they were tested
+    abnormal.npz     the tests of the users, where they were tested, and what is ordinary among them
     selection.npz    the score curves of the cross-validation, where there was one
 
 A folder is written beside its place and then renamed, so that it is whole or not there at all.
