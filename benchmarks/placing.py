@@ -42,7 +42,8 @@ STUDIES = ("simulation", "age", "llmfao")
 GIVEN, LAST = (0, 1, 2, 5, 10, 20), 20
 LEAST_VOTES, N_PARTS, SEED = 25, 5, 7
 LEAST_SPEARMAN, MOST_LOSS, MOST_OFF, MOST_ABOVE = 0.99, 0.003, 0.01, 0.005
-N_PEOPLE, VOTES_EACH = (1_000, 10_000, 100_000), 10
+# The last two are larger than what is read at a time, so that memory must not grow between them.
+N_PEOPLE, VOTES_EACH = (1_000, 30_000, 100_000), 10
 N_UPDATED, LEAST_RATIO, MOST_APART = 1_000_000, 5.0, 1e-6
 
 

@@ -139,3 +139,12 @@ def test_the_intervals_of_a_crowd_are_measured():
     assert 0.85 < float(single.split()[2]) <= 1.0
     assert float(groups.split()[2]) < float(groups.split()[1])  # which takes them for single
     assert last.startswith("crowd: ")
+
+
+def test_an_update_is_measured_beside_a_fit():
+    done = run("placing.py", "--only", "update", "--votes", "3000")
+    assert done.returncode in (0, 1), done.stderr
+    header, *lines = done.stdout.splitlines()
+    assert header.startswith("Comparisons: 3,000 votes")
+    assert [line.split(":")[0] for line in lines] == ["without tests", "with tests"]
+    assert all("consensus off by 0.0e+00" in line for line in lines)

@@ -134,6 +134,27 @@ def test_what_cannot_be_is_refused(model_folder, new_file, tmp_path, monkeypatch
         assert sentence in in_one_line(refused(monkeypatch, capsys, "place", *arguments))
 
 
+def test_features_of_the_model_are_read_without_naming_them(tmp_path, monkeypatch, capsys):
+    rng = np.random.default_rng(0)
+    lines = [
+        f"u{k % 6},{a},{b},{rng.choice(['left', 'tie', 'right'])},{rng.normal():.3f}\n"
+        for k in range(120)
+        for a, b in [rng.choice(["x", "y", "z"], size=2, replace=False)]
+    ]
+    header = "user,left,right,winner,length\n"
+    old, new, bare = (tmp_path / name for name in ("old.csv", "new.csv", "bare.csv"))
+    old.write_text(header + "".join(lines))
+    new.write_text(header + "".join(line.replace("u", "v", 1) for line in lines[:12]))
+    bare.write_text(HEADER + "w,x,y,left\n")
+    model = tmp_path / "model"
+    output_of("fit", old, "-o", model, "--feature", "length", "--time", "0.3", "-q")
+    table = pl.read_csv(output_of("place", model, new, "--format", "csv").encode())
+    assert "feature_length" in table.columns
+    output_of("update", model, new, "-o", tmp_path / "model2", "-q")
+    assert load_model(tmp_path / "model2").summary_.units.names == ("length",)
+    assert "length" in in_one_line(refused(monkeypatch, capsys, "place", model, bare))
+
+
 # --- update --------------------------------------------------------------------------------
 
 

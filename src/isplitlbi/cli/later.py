@@ -82,8 +82,8 @@ def place(
         refuse_existing_file(output, force=force)
     listen_to_remarks(quiet)
     fitted = _with_path(model, call, threads)
-    source = votes.only_file()
-    people = stream_people(source, Options(**votes.options))
+    votes = _with_features(votes, fitted)
+    people = stream_people(votes.only_file(), Options(**votes.options))
     is_text = format is Format.csv if output is None else output.suffix.lower() == ".csv"
     is_table = output is None and format is Format.table
     rows = rows_to_output(format, fitted.nouns) if output is None else rows_to_file(output)
@@ -116,6 +116,14 @@ def _with_path(model: Path, call: list[str] | None, threads: int | None) -> ISpl
             f"{model}: a model of {type(fitted).__name__} has no path to go on from. Fit ISplitLBI."
         )
     return fitted
+
+
+def _with_features(votes: VotesToRead, model: ISplitLBI) -> VotesToRead:
+    """Let votes be read with the features of a model, unless others are named."""
+    units = model.summary_.units
+    if units is None or votes.options["features"]:
+        return votes
+    return votes._replace(options=votes.options | {"features": list(units.names)})
 
 
 # --- update --------------------------------------------------------------------------------
@@ -171,7 +179,7 @@ def update(
     listen_to_remarks(quiet)
     unfinished = Unfinished.fit_of(output, resume=resume, force=force)
     fitted = _with_path(model, None, threads)
-    new = votes.read(quiet=quiet).votes
+    new = _with_features(votes, fitted).read(quiet=quiet).votes
     begun = perf_counter()
     try:
         with unfinished:
