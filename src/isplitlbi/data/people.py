@@ -17,7 +17,7 @@ from isplitlbi.data.formats import Dropping
 from isplitlbi.data.loading import NoVotes, load_table
 from isplitlbi.data.notes import Note, added_up
 from isplitlbi.data.options import Options
-from isplitlbi.data.streams import BLOCK, Batch, stream_tables
+from isplitlbi.data.streams import Batch, stream_tables
 from isplitlbi.data.vocabulary import show
 from isplitlbi.errors import InvalidVotes, Setting
 from isplitlbi.lazy import pl
@@ -25,6 +25,7 @@ from isplitlbi.typing import Places
 
 __all__ = ["People", "stream_people"]
 
+BLOCK = 2**22  # bytes of text that are read at a time
 USERS_AT_ONCE = 500  # of whom votes are given together: nobody waits long, and nothing grows
 
 
