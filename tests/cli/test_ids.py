@@ -41,7 +41,7 @@ def test_an_update_tells_votes_that_came_twice_by_their_ids(folder, table, tmp_p
     out, said = output_of(*arguments), caplog.text
     assert "1 of 12 new votes is the same as votes that the model has already" in said
     assert "1 new vote has the id of an old vote and says something else" in said
-    assert f"{10 if drop else 12} votes were added" in out
+    assert f"New: {10 if drop else 12} votes" in out
     votes = load_model(tmp_path / "next").votes()
     assert len(votes) == len(table) + (0 if drop else 2)
     assert votes.id.n_unique() == len(table)

@@ -83,6 +83,22 @@ def test_votes_on_unknown_items_are_left_out_and_counted_where_that_is_asked_for
     assert "1 vote left out" in in_one_line(done.stderr)
 
 
+def test_rows_that_are_dropped_are_told(model_folder, new_file, tmp_path):
+    file = tmp_path / "votes.csv"
+    file.write_text(new_file.read_text() + "eve,item-01\n")
+    done = invoke("place", model_folder, file, "--drop-invalid", "--format", "csv")
+    assert "1 row dropped" in in_one_line(done.stderr)
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_nobody_to_place_is_an_error(model_folder, tmp_path, monkeypatch, capsys, ending):
+    file, out = tmp_path / "votes.csv", tmp_path / f"people.{ending}"
+    file.write_text(f"{HEADER}eve,item-01,item-77,left\n")
+    err = refused(monkeypatch, capsys, "place", model_folder, file, "--drop-invalid", "-o", out)
+    assert "nobody is left to place" in in_one_line(err)
+    assert not out.exists()
+
+
 def test_users_of_the_model_are_told(model_folder, votes_file):
     done = invoke("place", model_folder, votes_file, "--without-tests", "--format", "csv")
     assert "12 of them are in the model already" in in_one_line(done.stderr)

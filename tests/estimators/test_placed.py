@@ -351,3 +351,36 @@ def test_an_update_is_stored_and_loaded(study, parts, tmp_path):
 def test_a_table_of_placed_people_can_be_shown_in_a_notebook(people):
     assert "PlacedUsers: 4 users" in people._repr_html_()
     assert isinstance(people.to_frame("polars"), pl.DataFrame)
+
+
+def test_ties_may_come_later(parts, tmp_path):
+    old = parts[0].alone(parts[0].outcome != 0)
+    model = ISplitLBI(kappa=5.0, times=[0.4], time=0.7).fit(old)
+    tie = Comparisons.from_arrays(["new"], ["item-01"], ["item-02"], [0])
+    updated = model.update(tie)
+    assert updated.classes_.tolist() == [-1, 0, 1]
+    assert_allclose(updated.predict_proba(parts[1]).sum(axis=1), 1.0)
+    save_model(updated, tmp_path / "model")
+    assert load_model(tmp_path / "model").classes_.tolist() == [-1, 0, 1]
+
+
+def test_features_mean_that_all_are_tested_because_their_units_change(parts):
+    rng = np.random.default_rng(0)
+    old, new = (changed(part, features={"length": rng.normal(size=len(part))}) for part in parts)
+    model = ISplitLBI(kappa=5.0, times=[0.4], time=0.7).fit(old)
+    updated = model.update(new.alone(new.user == 0))
+    assert updated.abnormality_.ordinary.n_votes == updated.summary_.n_votes
+
+
+def test_weights_without_a_unit_are_refused(study, parts):
+    weighted = changed(parts[1], weight=np.full(len(parts[1]), 10.0))
+    with pytest.raises(InvalidVotes, match="Leave out the weights"):
+        study.place(weighted)
+
+
+def test_ids_of_another_kind_can_be_placed_and_predicted(study, parts):
+    X, y = columns_of(parts[1])
+    numbers = Comparisons.from_arrays(np.arange(len(y)) // 40, X["left"], X["right"], y)
+    found = study.place(numbers, with_tests=False)
+    assert found.predict_proba([(0, "item-01", "item-02")]).shape == (1, 3)
+    assert "ann" in study.place(parts[1], users="ann", with_tests=False).users_

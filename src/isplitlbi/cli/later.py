@@ -69,11 +69,12 @@ def place(
     Each person gets all that a user of the model has: scores with intervals, a ranking, the time
     of leaving the consensus, tests, kind and quality. csv and json have one row per user: the
     columns of abnormal, then those of rank --user as lists, the best item first.
-    The file may be larger than memory; then all votes of a user must stand together in it.
+    Name one file. It may be larger than memory; then all votes of a user must stand together in it.
     With --drop-invalid, votes on unknown items are left out and counted, too.
     """
     from isplitlbi.data.options import Options
     from isplitlbi.data.people import stream_people
+    from isplitlbi.data.vocabulary import counted
     from isplitlbi.output.placing import as_text_cells, for_people, place_in_bulk
     from isplitlbi.output.rows import refuse_unknown_ending, rows_to_file, rows_to_output
 
@@ -98,7 +99,8 @@ def place(
             with_tests=not without_tests, drops_unknown=votes.options["drop_invalid"],
         )  # fmt: skip
     if output is not None:
-        print(f"People: {output} ({fitted.nouns.n_users(found.n_users)}, {found.n_votes:,} votes).")
+        placed = f"{fitted.nouns.n_users(found.n_users)}, {counted(found.n_votes, 'vote')}"
+        print(f"People: {output} ({placed}).")
     if not quiet:
         for note in found.notes:
             remark(str(note))
@@ -201,12 +203,13 @@ def update(
 
 def _added(before: ISplitLBI, after: ISplitLBI) -> str:
     """Say what is new."""
+    from isplitlbi.data.vocabulary import counted
+
     nouns = after.nouns
     n_users, n_items = (
         len(getattr(after, name)) - len(getattr(before, name)) for name in ("users_", "items_")
     )
-    n_votes = after.summary_.n_votes - before.summary_.n_votes
+    n_votes = counted(after.summary_.n_votes - before.summary_.n_votes, "vote")
     return (
-        f"{n_votes:,} votes were added, with {nouns.n_users(n_users)} and "
-        f"{nouns.n_items(n_items)} that are new."
+        f"New: {n_votes}, with {nouns.n_users(n_users)} and {nouns.n_items(n_items)} that are new."
     )

@@ -41,6 +41,14 @@ class OutcomeLabels(NamedTuple):
         """Return the label of every outcome."""
         return dict(zip(self.outcomes, self.labels, strict=True))
 
+    def with_ties(self) -> OutcomeLabels:
+        """Return the same with a label for ties: 0, or the word tie where labels are words."""
+        known = self.by_outcome()
+        if 0 in known:
+            return self
+        are_numbers = all(label == outcome for outcome, label in known.items())
+        return OutcomeLabels.of({**known, 0: 0 if are_numbers else "tie"})
+
     def without_ties(self) -> Self:
         """Return those of left and right only."""
         return self.of({outcome: label for outcome, label in self.by_outcome().items() if outcome})

@@ -68,11 +68,11 @@ def stream_people(
         if not is_last.all():
             ended = votes.alone(~is_last)
             seen.note(ended)
-            yield from _in_parts(ended, batch, notes)
+            yield from _in_parts(ended, batch, [*dropping.notes, *notes])
     name = "votes" if batch is None else batch.source
     if held is None or batch is None:
-        raise NoVotes.of(name, added_up(notes))
-    yield from _in_parts(held, batch, notes)
+        raise NoVotes.of(name, added_up([*dropping.notes, *notes]))
+    yield from _in_parts(held, batch, [*dropping.notes, *notes])
 
 
 def _votes_of(
@@ -107,7 +107,7 @@ def _in_parts(votes: Comparisons, batch: Batch, notes: list[Note]) -> Iterator[P
         some = order[begin : begin + USERS_AT_ONCE]
         theirs = votes.alone(np.isin(votes.user, some)) if len(order) > len(some) else votes
         users = votes.users[some].tolist()
-        yield People(batch.source, theirs, users, batch.share, tuple(notes))
+        yield People(batch.source, theirs, users, batch.share, added_up(notes))
 
 
 class _Seen:

@@ -234,10 +234,8 @@ class ISplitLBI(ScoreEstimator):
             Votes, as for `fit`.
         users
             Others who are to be placed, though they have given no votes: they have the consensus.
-        with_tests
-            Whether to test them.
-        progress
-            Called now and then with the share of the tests that is done.
+        with_tests, progress
+            Whether to test them, and what is called now and then with the share of that.
         """
         check_is_fitted(self, "fitted_")
         self.refuse_without_users("no path to place anybody beside")
@@ -280,7 +278,8 @@ class ISplitLBI(ScoreEstimator):
         votes = with_new_votes(self.votes(), as_votes(X, y, sample_weight), repeated)
         again = prepared(self, votes, reselect=reselect, retest=retest)
         again.model.snapshots = None if checkpoints is None else Path(checkpoints) / "snapshots"
-        again.model._fit(votes, self.outcome_labels_, progress=progress, checkpoints=checkpoints)
+        labels = self.outcome_labels_.with_ties()
+        again.model._fit(votes, labels, progress=progress, checkpoints=checkpoints)
         return again.finished(self)
 
     def terms_for(self, votes: Comparisons) -> Terms:

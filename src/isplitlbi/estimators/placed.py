@@ -50,6 +50,7 @@ def place(
     """Place everybody who has given some of the votes; see `ISplitLBI.place`."""
     votes = beside(model, votes)
     if users is not None:
+        users = [users] if isinstance(users, str | int) else users
         everybody = Vocabulary.merged(
             Vocabulary(votes.users, "user"), Vocabulary.of(as_series(users, "user", "users"))
         )
@@ -79,6 +80,11 @@ def beside(model: ISplitLBI, votes: Comparisons) -> Comparisons:
         raise InvalidVotes(
             f"these votes have ties, such as one of user {user}, and the votes of this model have "
             "none. Leave out the ties, or update the model with these votes."
+        )
+    if votes.weight is not None and model.has_votes() and model.votes().weight is None:
+        raise InvalidVotes(
+            "these votes have weights, and those of this model have none, so that nobody knows "
+            "their unit. Leave out the weights."
         )
     features, units = None, model.summary_.units
     if units is not None:
@@ -201,8 +207,8 @@ class PlacedUsers(Tabular):
         if rule == "map":
             likeliest = np.argmax(self.predict_log_proba(X), axis=1)
             return np.asarray(self._study.classes_[likeliest])
-        placed = self._places(X) >= 0
-        return np.where(placed, self._people.predict(X, rule), self._study.predict(X, rule))
+        placed, own = self._places(X) >= 0, self._people.predict(X, rule)
+        return own if placed.all() else np.where(placed, own, self._study.predict(X, rule))
 
     def predict_proba(self, X: Any) -> Floats:
         """Return the probability of every class, in the order of ``classes_`` of the model.
@@ -221,6 +227,8 @@ class PlacedUsers(Tabular):
         common = self._common.predict_log_proba(X)
         with np.errstate(divide="ignore"):  # where nothing is a person's own
             mixed = np.logaddexp(np.log(share) + own, np.log1p(-share) + common)
+        if np.all(place >= 0):
+            return np.asarray(mixed)
         return np.where(place[:, None] >= 0, mixed, self._study.predict_log_proba(X))
 
     @cached_property

@@ -87,15 +87,20 @@ def _chosen(model: ISplitLBI, votes: Comparisons) -> dict[str, Any]:
 def tests_that_stay(model: ISplitLBI, votes: Comparisons) -> Abnormality | None:
     """Return the tests of users of more votes, where not everybody must be tested anew.
 
-    Whoever has at least a tenth more votes than when they were tested is tested anew, beside all
+    Whoever has more than a tenth more votes than when they were tested is tested anew, beside all
     others, who keep what was found. Nothing is returned where all votes together have grown by as
-    much since all users were tested, and where there are new items: what is ordinary may then be
-    something else.
+    much since all users were tested, and where there are new items, other terms, or features: what
+    is ordinary may then be something else.
     """
     from isplitlbi.abnormal import find_abnormal_beside, joined
 
     before: Abnormality | None = getattr(model, "abnormality_", None)
     if before is None or before.ordinary is None or len(votes.items) != len(model.items_):
+        return None
+    before_terms, terms = model.terms_, model.terms_for(votes)
+    if (terms.names, terms.ties) != (before_terms.names, before_terms.ties):
+        return None
+    if model.summary_.units is not None:  # the units of features are others by now
         return None
     if len(votes) > MANY_MORE * before.ordinary.n_votes:
         return None

@@ -13,6 +13,7 @@ from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.data.notes import Note
 from isplitlbi.data.people import People
 from isplitlbi.data.vocabulary import Vocabulary, counted
+from isplitlbi.errors import InvalidVotes
 from isplitlbi.estimators import ISplitLBI
 from isplitlbi.lazy import pl
 from isplitlbi.nouns import Nouns
@@ -94,6 +95,11 @@ def place_in_bulk(
                 found.n_known += int(np.sum(known.encode(votes.users) >= 0))
         if progress is not None:
             progress(some.share, f"{found.n_users:,} users")
+    if not found.n_users:
+        raise InvalidVotes(
+            f"nobody is left to place: all {found.n_left_out:,} votes are on items that the model "
+            "does not know. Update the model with these votes."
+        )
     return found
 
 
