@@ -61,7 +61,7 @@ def stream_people(
         votes = _votes_of(batch, options, dropping, notes)
         if votes is None:
             continue
-        seen.refuse_again(votes, held, batch)
+        seen.refuse_again(votes, batch)
         votes = votes if held is None else Comparisons.joined(held, votes)
         is_last = votes.user == votes.user[-1]
         held = votes.alone(is_last)
@@ -120,7 +120,7 @@ class _Seen:
         """Remember people."""
         self._digests = np.union1d(self._digests, _digests(votes))
 
-    def refuse_again(self, votes: Comparisons, held: Comparisons | None, batch: Batch) -> None:
+    def refuse_again(self, votes: Comparisons, batch: Batch) -> None:
         """Refuse votes of somebody whose votes seemed to have ended."""
         again = np.isin(_digests(votes), self._digests)
         if again.any():
