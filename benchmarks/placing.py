@@ -53,9 +53,16 @@ def log_losses(model, votes: Comparisons) -> np.ndarray:
     return -chances[np.arange(len(votes)), votes.outcome + 1]
 
 
+def spearman(one: np.ndarray, other: np.ndarray) -> float:
+    """Return how alike two orders of leaving are; who never leaves is last."""
+    return float(scipy.stats.spearmanr(np.minimum(one, 1e9), np.minimum(other, 1e9))[0])
+
+
 def fitted_again(model: ISplitLBI, votes: Comparisons) -> ISplitLBI:
-    """Fit other votes by what was chosen for a model."""
-    return prepared(model, votes, reselect=False, retest=True).model.fit(votes)
+    """Fit other votes by what was chosen for a model, and follow the whole path."""
+    again = prepared(model, votes, reselect=False, retest=True).model
+    again._stops_at_time = again.with_tests = False
+    return again.fit(votes)
 
 
 # --- every user of a study ---------------------------------------------------------------------
@@ -81,7 +88,7 @@ def place_everybody() -> bool:
                 placed_loss.append(log_losses(people, theirs))
         found = np.concatenate(placed_loss)
         of_all = log_losses(model, test)
-        rank = scipy.stats.spearmanr(np.minimum(entry, 1e9), np.minimum(model.entry_times_, 1e9))[0]
+        rank = spearman(entry, model.entry_times_)
         apart = float(found.mean() - of_all.mean())
         here = model.place(training, with_tests=False)._people.parameters_
         off, size = here.deviation - model.parameters_.deviation, model.parameters_.deviation
@@ -257,12 +264,13 @@ def update_many(n_votes: int) -> bool:
             model.with_tests, seconds = True, seconds + tested
         mine, updated = timed(lambda: model.update(new))
         apart = float(np.abs(again.consensus_ - updated.consensus_).max())
+        order = spearman(again.entry_times_, updated.entry_times_)
         met = seconds >= LEAST_RATIO * mine and apart <= MOST_APART
         all_met &= bool(met)
         print(
             f"{'with' if with_tests else 'without'} tests: fit {seconds:.1f} s, update "
-            f"{mine:.1f} s, {seconds / mine:.1f} times faster; consensus off by {apart:.1e}: "
-            f"{'met' if met else 'NOT MET'}",
+            f"{mine:.1f} s, {seconds / mine:.1f} times faster; consensus off by {apart:.1e}, "
+            f"order of leaving {order:.4f}: {'met' if met else 'NOT MET'}",
             flush=True,
         )
     return all_met

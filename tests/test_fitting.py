@@ -411,3 +411,19 @@ def test_a_path_of_which_few_snapshots_come_back_is_the_same(plain_votes, monkey
 def test_what_several_machines_cannot_do_is_told(plain_votes, options, message):
     with pytest.raises(InvalidSetting, match=message):
         fitted(plain_votes, runtime=Threads(plain_votes, 2), **{"scheme": Implicit()} | options)
+
+
+@pytest.mark.parametrize("n_machines", [1, 3])
+def test_a_fit_may_stop_at_a_given_time_wherever_it_is_done(plain_votes, n_machines):
+    runtime = Threads(plain_votes, n_machines) if n_machines > 1 else None
+    given = {"scheme": Implicit(), "time": TIMES[4]}
+    part = fitted(plain_votes, runtime=runtime, stops_at_time=True, **given)
+    whole = fitted(plain_votes, **given)
+    np.testing.assert_array_equal(part.path.times, TIMES[:5])
+    np.testing.assert_allclose(part.parameters.consensus, whole.parameters.consensus, atol=1e-9)
+    np.testing.assert_allclose(part.parameters.deviation, whole.parameters.deviation, atol=1e-9)
+    later = whole.path.entry_times > TIMES[4]
+    np.testing.assert_allclose(
+        part.path.entry_times[~later], whole.path.entry_times[~later], rtol=1e-9
+    )
+    assert np.all(part.path.entry_times[later] > TIMES[4])

@@ -95,9 +95,9 @@ class FitSettings:
         Of the folds.
     keeps_kappa : bool
         Whether kappa is as given, where few differ by much, too.
-    rough_after : bool
-        Whether the path is followed roughly after a time that is given: nothing is predicted by
-        what comes later, and it takes most of the steps.
+    stops_at_time : bool
+        Whether the path is followed no further than to a time that is given. Nothing is predicted
+        by what comes later, and it takes most of the work.
     snapshots : Path, optional
         Folder for the snapshots of the users; in memory by default.
     """
@@ -115,7 +115,7 @@ class FitSettings:
     rule: Rule = "map"
     seed: int | None = 0
     keeps_kappa: bool = True
-    rough_after: bool = False
+    stops_at_time: bool = False
     snapshots: Path | None = None
 
     def __post_init__(self) -> None:
@@ -150,7 +150,7 @@ class FitSettings:
             "rule": self.rule,
             "seed": self.seed,
             "keeps_kappa": self.keeps_kappa,
-            "rough_after": self.rough_after,
+            "stops_at_time": self.stops_at_time,
         }
 
 
@@ -243,7 +243,8 @@ def fit_again(fitted: Fitted, scheme: Scheme, local: Local) -> Fitted:
     path, dynamics, time = fitted.path, fitted.dynamics, fitted.time
     if path is None or dynamics is None or time is None:
         raise InvalidSetting("this fit follows no path.")
-    settings = PathSettings(fitted.link, dynamics, scheme, path.times, path.terms)
+    times = np.union1d(path.times, path.known_course().times[-1])
+    settings = PathSettings(fitted.link, dynamics, scheme, times, path.terms, stop=time)
     at, there = int(np.searchsorted(path.times, time)), []
 
     def look(index: int, state: State) -> None:
@@ -438,8 +439,8 @@ class _Fit:
 
     def _whole_path(self, model: Model, times: Floats, chosen: float | None) -> FollowPath:
         path = self.settings.path(model, times)
-        if self.settings.rough_after and chosen is not None:
-            path = replace(path, precise_until=chosen)
+        if self.settings.stops_at_time and chosen is not None:
+            path = replace(path, stop=chosen)
         return FollowPath(path, chosen, self.settings.snapshots, MOST_SNAPSHOTS, self.checkpoints)
 
 

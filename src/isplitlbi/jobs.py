@@ -288,7 +288,7 @@ class FollowPath:
         return _joined(parts, self.folder)
 
     def _kept(self, n_slots: float) -> Indices:
-        times = self.settings.times
+        times = self.settings.followed
         n_kept = int(np.clip(int(self.most_sent / (2 * 8 * n_slots)) - 1, 0, len(times)))
         chosen = times[-1] if self.chosen is None else self.chosen
         return spread_out(len(times), n_kept, int(np.searchsorted(times, chosen)))

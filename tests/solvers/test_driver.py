@@ -1,4 +1,4 @@
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pytest
@@ -8,8 +8,8 @@ from isplitlbi.model.links import Logistic, Probit
 from isplitlbi.model.terms import PAPER
 from isplitlbi.path import Ending
 from isplitlbi.runtime.local import Local
-from isplitlbi.solvers import Dynamics, Explicit, PathSettings, follow
-from isplitlbi.solvers.state import State
+from isplitlbi.solvers import Dynamics, Explicit, Implicit, PathSettings, follow
+from isplitlbi.solvers.state import State, time_to_leave
 from votes import random_votes
 
 VOTES = random_votes(0, n_users=3, n_items=4, n_votes=40)
@@ -335,3 +335,59 @@ def test_a_user_without_votes_in_a_subset_stays_in_the_consensus():
     assert not path.sparse[:, silent].any()
     assert np.isinf(path.entry_times[2])
     np.testing.assert_array_equal(path.at(2.0).scores_of(2), path.consensus_at(2.0).scores)
+
+
+# --- where it stops ------------------------------------------------------------------------
+
+WITH_STOP = np.geomspace(0.05, 3.0, 12)
+
+
+def stopped(scheme, at, votes=VOTES):
+    settings = PathSettings(Logistic(), FAST, scheme, WITH_STOP, stop=WITH_STOP[at])
+    return follow(votes, settings)
+
+
+@pytest.mark.parametrize("scheme", [Explicit(), Implicit()])
+@pytest.mark.parametrize("at", [0, 5, 11])
+def test_a_path_is_the_same_up_to_its_stop(scheme, at):
+    part, whole = stopped(scheme, at), run(scheme, WITH_STOP)
+    assert part.ending is Ending.COMPLETE
+    np.testing.assert_array_equal(part.times, WITH_STOP[: at + 1])
+    for name in ("consensus", "deviation", "sparse"):
+        np.testing.assert_array_equal(getattr(part, name), getattr(whole, name)[: at + 1])
+    left = whole.entry_times <= WITH_STOP[at]
+    np.testing.assert_array_equal(part.entry_times[left], whole.entry_times[left])
+    assert np.all(part.entry_times[~left] > WITH_STOP[at])
+
+
+def test_after_the_stop_the_consensus_stays_up_to_the_last_time():
+    course, whole = stopped(Implicit(), 5).course, run(Implicit(), WITH_STOP).course
+    n_before = int(np.sum(course.times < WITH_STOP[5]))
+    np.testing.assert_array_equal(course.times[:n_before], whole.times[:n_before])
+    assert course.times[-1] == WITH_STOP[-1]
+    assert np.all(np.diff(course.times) > 0.0)
+    after = course.consensus[course.times > WITH_STOP[6]]
+    assert len(after) > 3
+    assert np.all(after == after[0])
+
+
+def test_who_will_leave_after_the_stop_is_told_closely():
+    votes = random_votes(3, n_users=40, n_items=6, n_votes=2000)
+    settings = PathSettings(Logistic(), FAST, Implicit(), WITH_STOP, stop=WITH_STOP[4])
+    part, whole = follow(votes, settings), follow(votes, replace(settings, stop=np.inf))
+    later = np.isfinite(whole.entry_times) & (whole.entry_times > WITH_STOP[4])
+    assert later.sum() > 10
+    np.testing.assert_allclose(part.entry_times[later], whole.entry_times[later], rtol=0.1)
+
+
+def test_a_dual_has_size_one_after_the_time_to_leave():
+    rng, slots = np.random.default_rng(0), LAYOUT.slots
+    dual, rate = rng.normal(size=(2, LAYOUT.n_slots))
+    dual *= 0.3 / np.sqrt(np.add.reduceat(dual**2, slots.start[:-1]))[slots.owner]
+    after = dual + time_to_leave(dual, rate, slots)[slots.owner] * rate
+    np.testing.assert_allclose(np.add.reduceat(after**2, slots.start[:-1]), 1.0)
+
+
+def test_a_dual_that_does_not_move_never_leaves():
+    nothing = np.zeros(LAYOUT.n_slots)
+    assert np.all(np.isinf(time_to_leave(nothing, nothing, LAYOUT.slots)))

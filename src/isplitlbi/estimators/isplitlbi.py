@@ -149,7 +149,7 @@ class ISplitLBI(ScoreEstimator):
     # Of an anonymous crowd, which follows no path, there is neither.
     path_: RegularizationPath
     time_: float
-    _rough_after = False  # see `FitSettings`
+    _stops_at_time = False  # see `FitSettings`
 
     def __init__(
         self,
@@ -468,7 +468,7 @@ class ISplitLBI(ScoreEstimator):
             ),
             sizing=sizing,
             keeps_kappa=self.kappa is not None,
-            rough_after=self._rough_after,
+            stops_at_time=self._stops_at_time,
             scheme=self.scheme,
             terms=terms,
             times=None if self.times is None else np.asarray(self.times, dtype=np.float64),

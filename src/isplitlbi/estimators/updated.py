@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 __all__ = ["Prepared", "prepared"]
 
 MANY_MORE = 1.1  # times as many votes: tests are then repeated
-# From so many votes on, what comes after the chosen time is followed roughly. It is most of the
-# path; those who leave later then do so at times that are off by a few per cent.
+# From so many votes on, the path is followed no further than to the chosen time. What comes later is
+# most of the work; who will leave when is then told by where everybody is at that time.
 MANY_VOTES = 100_000
 
 M = TypeVar("M", bound="ISplitLBI")
@@ -43,7 +43,7 @@ class Prepared:
         What was not given to one is not given to the other: it may be chosen anew later.
         """
         model: M = self.model
-        model._rough_after = False
+        model._stops_at_time = False
         if self.keeps_choices:  # how much users differ is then not estimated, either
             model.fitted_ = replace(model.fitted_, spreads=before.fitted_.spreads)
             model.spreads_ = {**before.spreads_}
@@ -63,7 +63,7 @@ def prepared(model: ISplitLBI, votes: Comparisons, *, reselect: bool, retest: bo
         if model.with_tests and model.has_users and not retest:
             tests = tests_that_stay(model, votes)
         again.with_tests = model.with_tests and tests is None
-        again._rough_after = len(votes) >= MANY_VOTES
+        again._stops_at_time = len(votes) >= MANY_VOTES
     return Prepared(again, tests, not reselect and model.has_users)
 
 

@@ -22,7 +22,7 @@ from isplitlbi.runtime.progress import Reporter
 from isplitlbi.solvers.checkpoints import Checkpoint
 from isplitlbi.solvers.likelihood import fit_before_entries
 from isplitlbi.solvers.settings import PathSettings
-from isplitlbi.solvers.state import State
+from isplitlbi.solvers.state import State, time_to_leave
 from isplitlbi.typing import Floats
 
 __all__ = ["follow", "room_for_snapshots"]
@@ -75,7 +75,7 @@ def follow(
         Told at every requested time.
     """
     runtime = runtime or Local(votes)
-    layout, times = settings.terms.layout(votes), settings.times
+    layout, times = settings.terms.layout(votes), settings.followed
     snapshots = _Snapshots((len(times), layout.vector.width), layout.n_slots, keep)
     resumed = None if checkpoint is None else checkpoint.restore()
     if resumed is not None:
@@ -157,6 +157,13 @@ class _Noted:
         """Return all that was noted."""
         return Course(np.array(self.times), np.array(self.consensus))
 
+    def stay(self, state: State, times: Floats) -> None:
+        """Note that the consensus stays where it is at all later times."""
+        for time in np.union1d(state.time, times):
+            if time > self.times[-1]:
+                self.times.append(float(time))
+                self.consensus.append(state.consensus.copy())
+
     def kept(self) -> dict[str, Floats]:
         """Return what a checkpoint must hold of it."""
         return {f"course_{name}": values for name, values in self.course()._asdict().items()}
@@ -175,7 +182,7 @@ class _Walk:
     ) -> None:
         self.state, self._before, self._course = state, replace(state), course
         self.ending = Ending.COMPLETE
-        self._stepper, self._is_rough = settings.scheme.prepare(layout, settings, runtime), False
+        self._stepper = settings.scheme.prepare(layout, settings, runtime)
         self._runtime = runtime
         self._layout, self._settings = layout, settings
 
@@ -191,34 +198,45 @@ class _Walk:
 
     def path(self, snapshots: _Snapshots) -> RegularizationPath:
         """Return what was followed, as far as it was."""
+        entry_times = self.state.entry_times
+        if self.ending is Ending.COMPLETE and self.state.time < self._horizon:
+            entry_times = self._expected_entries()
+            self._course.stay(self.state, self._settings.times)
         return RegularizationPath(
             self._layout.vector,
             self._layout.slots,
             self._settings.times[: snapshots.taken],
             **snapshots.all_taken(),
-            entry_times=self.state.entry_times,
+            entry_times=entry_times,
             ending=self.ending,
             n_steps=self.state.n_steps,
             settings=self._settings.as_dict(),
             course=self._course.course(),
         )
 
+    @property
+    def _horizon(self) -> float:
+        return float(self._settings.times[-1])
+
+    def _expected_entries(self) -> Floats:
+        """Return when users left or, after the stop, will leave if nobody moves before that."""
+        state, known = self.state, self.state.entry_times
+        rate = state.deviation / self._settings.dynamics.coupling
+        later = state.time + time_to_leave(state.dual, rate, self._layout.slots)
+        return np.where(np.isinf(known) & (later <= self._horizon), later, known)
+
     def _step(self, until: float) -> Ending:
         state = self.state
         if state.n_steps >= self._settings.scheme.max_steps:
             return Ending.STEP_LIMIT
         since, old_norm = state.time, state.dual_norm
-        if since >= self._settings.precise_until and not self._is_rough:
-            rough = self._settings.scheme.rough()
-            self._stepper = rough.prepare(self._layout, self._settings, self._runtime)
-            self._is_rough = True
-        self._stepper.step(state, until, float(self._settings.times[-1]))
+        self._stepper.step(state, until, self._horizon)
         state.n_steps += 1
         watched = (state.consensus, state.deviation, state.dual_norm)
         if self._runtime.any(not all(np.isfinite(values).all() for values in watched)):
             return Ending.NOT_FINITE
         state.record_entries(since, old_norm)
-        self._course.note(state, float(self._settings.times[-1]))
+        self._course.note(state, self._horizon)
         return Ending.COMPLETE
 
 

@@ -126,9 +126,9 @@ class PathSettings:
         Increasing times at which to take a snapshot.
     terms : Terms
         In which ways users may differ.
-    precise_until : float
-        The time after which a rougher path will do, as for held-out votes: where nothing is
-        predicted by what comes later.
+    stop : float
+        Where to stop: later times only say where the path would lead, so that its steps are the
+        same as without a stop.
     """
 
     link: Link
@@ -136,11 +136,16 @@ class PathSettings:
     scheme: Scheme
     times: Floats
     terms: Terms = PAPER
-    precise_until: float = np.inf
+    stop: float = np.inf
 
     def __post_init__(self) -> None:
         """Refuse times that are none."""
         object.__setattr__(self, "times", _checked_times(self.times))
+
+    @property
+    def followed(self) -> Floats:
+        """The times up to the stop."""
+        return self.times[self.times <= self.stop]
 
     def as_dict(self) -> dict[str, Any]:
         """Return all of it but the times, in plain values."""

@@ -12,7 +12,7 @@ from isplitlbi.data.layout import Layout, Slots
 from isplitlbi.kernels import Flow
 from isplitlbi.typing import Floats
 
-__all__ = ["State"]
+__all__ = ["State", "time_to_leave"]
 
 
 @dataclass
@@ -95,3 +95,18 @@ class State:
         if len(new):
             share = (1.0 - old_norm[new]) / (self.dual_norm[new] - old_norm[new])
             self.entry_times[new] = since + np.clip(share, 0.0, 1.0) * (self.time - since)
+
+
+def time_to_leave(dual: Floats, rate: Floats, slots: Slots) -> Floats:
+    """Return how long it takes the dual of every user to reach size 1, at a constant rate.
+
+    It is infinite for users who never leave like that, and of no meaning for those who have left.
+    """
+    speed, along, room = (
+        np.add.reduceat(one * other, slots.start[:-1])
+        for one, other in ((rate, rate), (dual, rate), (dual, dual))
+    )
+    room = np.maximum(1.0 - room, 0.0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        # The root of a quadratic equation, in the form that loses no digits where speed is small.
+        return np.where(speed > 0.0, room / (along + np.sqrt(along**2 + speed * room)), np.inf)
