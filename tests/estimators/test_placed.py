@@ -293,7 +293,7 @@ def test_of_very_many_votes_nothing_is_followed_after_the_time(study, parts, mon
     assert_array_equal(
         quick._fit_again(quick.votes()).parameters.deviation, whole.parameters_.deviation
     )
-    here, there = (each.place(parts[1], with_tests=False) for each in (quick, whole))
+    here, there = (each.place(whole.votes(), with_tests=False) for each in (quick, whole))
     assert_allclose(here._people.parameters_.deviation, there._people.parameters_.deviation)
     assert_same_order_of_leaving(here, there)
     twice, again = (each.update(parts[1]) for each in (quick, whole))
