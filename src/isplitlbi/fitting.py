@@ -41,6 +41,7 @@ from isplitlbi.selection import (
     ESTIMATES,
     SCORINGS,
     Curves,
+    Estimate,
     FoldScores,
     Rule,
     Scoring,
@@ -89,8 +90,8 @@ class FitSettings:
         Folds of the cross-validation.
     folds : (n_votes,), optional
         The fold of every vote, where it is not to be drawn.
-    scoring, rule
-        What the cross-validation optimises, and how outcomes are predicted in it.
+    scoring, rule, estimate
+        What the cross-validation optimises, how outcomes are predicted in it, and by what.
     seed : int or None
         Of the folds.
     keeps_kappa : bool
@@ -113,6 +114,7 @@ class FitSettings:
     folds: Indices | None = None
     scoring: Scoring = "log_loss"
     rule: Rule = "map"
+    estimate: Estimate = "dense"
     seed: int | None = 0
     keeps_kappa: bool = True
     stops_at_time: bool = False
@@ -148,6 +150,7 @@ class FitSettings:
             "folds": None if self.folds is None else self.folds.tolist(),
             "scoring": self.scoring,
             "rule": self.rule,
+            "estimate": self.estimate,
             "seed": self.seed,
             "keeps_kappa": self.keeps_kappa,
             "stops_at_time": self.stops_at_time,
@@ -429,11 +432,13 @@ class _Fit:
         )
         scored = results[len(beside) :]
         curves = [
-            _curves(model.dynamics, grid, scored[number * n_folds :][:n_folds])
+            _curves(model.dynamics, grid, scored[number * n_folds :][:n_folds], settings.scoring)
             for number, (model, grid) in enumerate(zip(models, grids, strict=True))
         ]
         cautious = settings.sizing is not None
-        selection = Selection.best_of(curves, settings.scoring, settings.rule, cautious=cautious)
+        selection = Selection.best_of(
+            curves, settings.scoring, settings.rule, settings.estimate, cautious=cautious
+        )
         chosen = models[selection.candidates.index(selection.chosen)]
         return selection, results[0] if beside else None, chosen
 
@@ -452,12 +457,13 @@ class Sizing(NamedTuple):
     references: Sequence[Floats | None]  # of the sharpness, by fold
 
 
-def _curves(dynamics: Dynamics, times: Floats, scored: Sequence[FoldScores]) -> Curves:
+def _curves(
+    dynamics: Dynamics, times: Floats, scored: Sequence[FoldScores], scoring: Scoring
+) -> Curves:
     by_fold = [each.by_name() for each in scored]
+    names = dict.fromkeys((*SCORINGS, scoring))
     scores = {
-        estimate: {
-            scoring: np.stack([fold[estimate][scoring] for fold in by_fold]) for scoring in SCORINGS
-        }
+        estimate: {name: np.stack([fold[estimate][name] for fold in by_fold]) for name in names}
         for estimate in ESTIMATES
     }
     return Curves(dynamics, times, np.array([each.weight for each in scored]), scores)

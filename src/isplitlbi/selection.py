@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import ModuleType
-from typing import Any, Literal, NamedTuple, Self, get_args
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,9 +18,10 @@ from isplitlbi import kernels
 from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.data.frames import Tabular
 from isplitlbi.data.layout import Sees
+from isplitlbi.errors import InvalidSetting, Setting
 from isplitlbi.lazy import pl
 from isplitlbi.model.links import Link
-from isplitlbi.model.metrics import decide, macro_f1, micro_f1, most_probable
+from isplitlbi.model.metrics import decide, macro_f1, micro_f1, most_probable, paper_f1
 from isplitlbi.model.parameters import Parameters
 from isplitlbi.model.terms import Terms
 from isplitlbi.solvers.settings import Dynamics, PathSettings
@@ -29,24 +30,44 @@ from isplitlbi.typing import Floats, Mask
 
 __all__ = [
     "ESTIMATES",
+    "PUBLISHED_SCORINGS",
     "RULES",
     "SCORINGS",
     "Curves",
+    "Estimate",
     "Rule",
     "Scoring",
     "Selection",
+    "check_scoring",
     "score_votes",
 ]
 
 Rule = Literal["map", "threshold"]
-Scoring = Literal["log_loss", "micro_f1", "macro_f1"]
+Scoring = Literal["log_loss", "micro_f1", "macro_f1", "paper_micro_f1", "paper_macro_f1"]
 Estimate = Literal["dense", "sparse"]
 
-# Whether more is better.
-SCORINGS: dict[str, bool] = {"log_loss": False, "micro_f1": True, "macro_f1": True}
+# By what a time may be chosen; curves have all of them.
+SCORINGS = ("log_loss", "micro_f1", "macro_f1")
+# So do the F1s of the published program, which are of the threshold rule alone; curves have the one
+# by which their time was chosen.
+PUBLISHED_SCORINGS = ("paper_micro_f1", "paper_macro_f1")
 ESTIMATES = ("dense", "sparse")
 RULES = ("map", "threshold")
 CAUTION = 1.0  # standard errors
+
+
+def check_scoring(scoring: str, rule: Rule) -> None:
+    """Refuse a score by which no time can be chosen."""
+    known = (*SCORINGS, *PUBLISHED_SCORINGS)
+    if scoring not in known:
+        raise InvalidSetting(f"scoring {scoring!r} is not one of {', '.join(known)}.")
+    if scoring in PUBLISHED_SCORINGS and rule != "threshold":
+        raise InvalidSetting(
+            f"scoring {scoring!r} is of the published program, which predicts by the threshold: "
+            "it needs ",
+            Setting("rule", "threshold"),
+            ".",
+        )
 
 
 @dataclass(frozen=True, repr=False)
@@ -64,7 +85,7 @@ class Curves:
 
     def __repr__(self) -> str:
         """Say of what they are."""
-        n_folds, n_times = self.scores[ESTIMATES[0]][next(iter(SCORINGS))].shape
+        n_folds, n_times = self.scores[ESTIMATES[0]][SCORINGS[0]].shape
         return (
             f"Curves: {n_folds} folds at {n_times} times, nu {self.dynamics.nu:.3g}, kappa "
             f"{self.dynamics.kappa:.3g}"
@@ -90,7 +111,7 @@ class Curves:
         leaves has to prove it on more than one fold.
         """
         mean = self.mean(scoring, estimate)
-        best = int(np.argmax(mean) if SCORINGS[scoring] else np.argmin(mean))
+        best = _best(mean, scoring)
         scores = self.scores[estimate][scoring]
         if not cautious or len(scores) < 2:
             return best
@@ -108,6 +129,7 @@ class Selection(Tabular):
     rule: Rule
     chosen: Curves
     time: float
+    estimate: Estimate = "dense"
 
     def __repr__(self) -> str:
         """Say what was chosen, by what, and from how many."""
@@ -121,7 +143,7 @@ class Selection(Tabular):
         """Return how well every candidate predicts held-out votes at every time.
 
         Of every scoring there is the mean over folds and its standard error (``_se``), of the
-        *dense* estimate, which is the one that predicts.
+        estimate that was to predict: the *dense* one, unless the other was asked for.
         """
         tables = []
         for curves in self.candidates:
@@ -131,22 +153,30 @@ class Selection(Tabular):
                 "kappa": np.full(n_times, dynamics.kappa),
                 "time": curves.times,
             }
-            for name in get_args(Scoring):
-                columns[name] = curves.mean(name)
-                columns[f"{name}_se"] = pl.Series(curves.spread(name)).fill_nan(None)
+            names: Any = curves.scores[ESTIMATES[0]]
+            for name in names:
+                columns[name] = curves.mean(name, self.estimate)
+                spread = curves.spread(name, self.estimate)
+                columns[f"{name}_se"] = pl.Series(spread).fill_nan(None)
             columns["chosen"] = (curves is self.chosen) & (curves.times == self.time)
             tables.append(pl.DataFrame(columns))
         return pl.concat(tables)
 
     @classmethod
     def best_of(
-        cls, curves: Sequence[Curves], scoring: Scoring, rule: Rule, *, cautious: bool = False
+        cls,
+        curves: Sequence[Curves],
+        scoring: Scoring,
+        rule: Rule,
+        estimate: Estimate = "dense",
+        *,
+        cautious: bool = False,
     ) -> Self:
         """Choose the best candidate, and the best time on its path."""
-        best = [each.mean(scoring)[each.best(scoring)] for each in curves]
-        chosen = curves[int(np.argmax(best) if SCORINGS[scoring] else np.argmin(best))]
-        time = float(chosen.times[chosen.best(scoring, cautious=cautious)])
-        return cls(tuple(curves), scoring, rule, chosen, time)
+        best = [each.mean(scoring, estimate)[each.best(scoring, estimate)] for each in curves]
+        chosen = curves[_best(best, scoring)]
+        time = float(chosen.times[chosen.best(scoring, estimate, cautious=cautious)])
+        return cls(tuple(curves), scoring, rule, chosen, time, estimate)
 
     @property
     def dynamics(self) -> Dynamics:
@@ -220,7 +250,7 @@ def score_votes(
     deviates: Mask | None = None,
     loops: ModuleType | None = None,
 ) -> dict[str, float]:
-    """Return log-loss, micro-F1 and macro-F1 of parameters on votes that share their slots.
+    """Return all scores of parameters on votes that share their slots, by name.
 
     Where ``deviates`` is given, the other users vote like the consensus.
     """
@@ -252,7 +282,14 @@ def _scorer(
 
 
 def _scores(loss: Any, confusion: Floats) -> dict[str, Any]:
-    return {"log_loss": loss, "micro_f1": micro_f1(confusion), "macro_f1": macro_f1(confusion)}
+    published = dict(zip(PUBLISHED_SCORINGS, paper_f1(confusion), strict=True))
+    standard = {"micro_f1": micro_f1(confusion), "macro_f1": macro_f1(confusion)}
+    return {"log_loss": loss} | standard | published
+
+
+def _best(scores: Floats | Sequence[float], scoring: Scoring) -> int:
+    """Return the place of the best score: the smallest loss, or the largest of any other."""
+    return int(np.argmin(scores) if scoring == "log_loss" else np.argmax(scores))
 
 
 def predict_outcomes(

@@ -174,6 +174,7 @@ def _description(model: ScoreEstimator) -> dict[str, Any]:
         description["selection"] = {
             "scoring": fitted.selection.scoring,
             "rule": fitted.selection.rule,
+            "estimate": fitted.selection.estimate,
             "candidates": [asdict(curves.dynamics) for curves in candidates],
             "chosen": candidates.index(fitted.selection.chosen),
         }
@@ -316,9 +317,8 @@ def _curves_as_arrays(selection: Selection) -> dict[str, Any]:
     for number, curves in enumerate(selection.candidates):
         arrays[f"{number}_times"] = curves.times
         arrays[f"{number}_fold_weight"] = curves.fold_weight
-        for estimate in ESTIMATES:
-            for scoring in SCORINGS:
-                arrays[f"{number}_{estimate}_{scoring}"] = curves.scores[estimate][scoring]
+        for estimate, scores in curves.scores.items():
+            arrays |= {f"{number}_{estimate}_{name}": values for name, values in scores.items()}
     return arrays
 
 
@@ -480,17 +480,21 @@ def _ordinary_of(values: dict[str, Any], source: Path, fitted: Fitted) -> Ordina
 
 def _selection_of(source: Path, described: dict[str, Any], time: float) -> Selection:
     content = read_arrays(source / "selection.npz")
+    names = dict.fromkeys((*SCORINGS, described["scoring"]))
     candidates = tuple(
         Curves(
             Dynamics(**dynamics),
             content[f"{number}_times"],
             content[f"{number}_fold_weight"],
             {
-                estimate: {name: content[f"{number}_{estimate}_{name}"] for name in SCORINGS}
+                estimate: {name: content[f"{number}_{estimate}_{name}"] for name in names}
                 for estimate in ESTIMATES
             },
         )
         for number, dynamics in enumerate(described["candidates"])
     )
     chosen = candidates[described["chosen"]]
-    return Selection(candidates, described["scoring"], described["rule"], chosen, time)
+    return Selection(
+        candidates, described["scoring"], described["rule"], chosen, time,
+        described.get("estimate", "dense"),  # the only one in older folders
+    )  # fmt: skip

@@ -305,6 +305,8 @@ SETTINGS = {
     "unknown link": (["--link", "cauchy"], "cauchy"),
     "unknown rule": (["--rule", "dice"], "dice"),
     "unknown scoring": (["--scoring", "auc"], "auc"),
+    "score of another rule": (["--scoring", "paper_macro_f1"], "--rule threshold"),
+    "unknown estimate": (["--estimate", "thin"], "thin"),
     "negative nu": (["--nu", "-1"], "nu"),
     "no time on the path": (["--time", "-1"], "time"),
     "more folds than votes": (["--folds", "1000"], "1000"),

@@ -157,6 +157,48 @@ def test_names_are_not_broken_where_the_output_is_piped(tmp_path):
         assert all(sum(name in line for line in shown.splitlines()) >= 1 for name in names)
 
 
+def test_the_sparse_ranking_of_a_user_who_has_not_left_is_the_consensus(stored, model):
+    stays = next(user for user in model.users_.tolist() if user not in model.left_consensus_)
+    shown = invoke("rank", stored, "--user", stays, "--estimate", "sparse")
+    assert shown.exit_code == 0, shown.output
+    assert in_one_line(f"{stays} has not left the consensus at the chosen time, so this is the "
+                       "consensus.") in in_one_line(shown.stderr)  # fmt: skip
+    own = as_csv("rank", stored, "--user", stays, "--estimate", "sparse")
+    common = model.ranking()
+    assert own["item"].to_list() == common.items.tolist()
+    assert_allclose(own["score"], common.scores)
+    leaves = model.left_consensus_[0]
+    own = as_csv("rank", stored, "--user", leaves, "--estimate", "sparse")
+    assert_allclose(own["score"], model.ranking(leaves).scores)
+    assert "has left the consensus" in in_one_line(
+        invoke("rank", stored, "--user", leaves, "--estimate", "sparse").stderr
+    )
+
+
+def test_predictions_may_be_by_the_sparse_estimate(stored, model, tmp_path):
+    votes = model.votes()
+    pairs = pl.DataFrame({"user": votes.users[votes.user], "left": votes.items[votes.left],
+                          "right": votes.items[votes.right]})  # fmt: skip
+    pairs.write_csv(tmp_path / "pairs.csv")
+    found = as_csv("predict", stored, tmp_path / "pairs.csv", "--estimate", "sparse")
+    expected = model.predict_proba(pairs, estimate="sparse")
+    assert_allclose(found["p_left"], expected[:, 2], atol=1e-12)
+    plain = as_csv("predict", stored, tmp_path / "pairs.csv")
+    assert_allclose(plain["p_left"], model.predict_proba(pairs)[:, 2], atol=1e-12)
+    assert np.abs(plain["p_left"] - found["p_left"]).max() > 0.01
+
+
+def test_estimates_that_cannot_be_asked_for_are_refused(stored, monkeypatch, capsys, tmp_path):
+    (tmp_path / "pairs.csv").write_text("left,right\na,b\n")
+    complaint = refused(monkeypatch, capsys, "rank", stored, "--estimate", "sparse")
+    assert complaint == (
+        "isplitlbi: --estimate sparse is for --user: the consensus is the same by any estimate.\n"
+    )
+    for command in (("predict", stored, tmp_path / "pairs.csv"), ("rank", stored, "--user", "u")):
+        complaint = refused(monkeypatch, capsys, *command, "--estimate", "thin")
+        assert complaint.count("\n") == 1
+
+
 def test_pairs_are_not_those_of_one_user(model_folder, monkeypatch, capsys):
     said = refused(monkeypatch, capsys, "rank", model_folder, "--user", "user-01", "--matrix")
     assert said == "isplitlbi: give --user or --matrix, not both: --matrix is for everybody.\n"

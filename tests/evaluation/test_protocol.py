@@ -90,6 +90,18 @@ def made_up(scores, test_share=0.2):
     return Evaluation(settings, pl.DataFrame(rows), {})
 
 
+def test_methods_with_a_path_predict_by_the_estimate_asked_for(votes):
+    dense, sparse = (
+        evaluate(votes, ["lbi", COMMON], repeats=1, estimate=estimate)
+        for estimate in ("dense", "sparse")
+    )
+    assert dense.of("lbi", "log_loss") != sparse.of("lbi", "log_loss")
+    assert dense.of(COMMON, "log_loss") == sparse.of(COMMON, "log_loss")
+    assert sparse.settings["estimate"] == "sparse"
+    with pytest.raises(InvalidSetting, match="estimate 'thin' is not one of dense, sparse"):
+        evaluate(votes, [COMMON], repeats=1, estimate="thin")
+
+
 # --- names ---------------------------------------------------------------------------------
 
 

@@ -251,6 +251,12 @@ def test_left_and_right_are_not_alike_to_the_papers_f1s():
     assert paper_f1(confusion(-truth, -predicted)) == pytest.approx((4 / 7, 1 / 2))
 
 
+def test_the_papers_f1s_of_many_tables_are_those_of_each():
+    tables = np.random.default_rng(0).integers(0, 9, size=(4, 2, 3, 3)).astype(np.float64)
+    each = np.array([paper_f1(table) for table in tables.reshape(8, 3, 3)]).reshape(4, 2, 2)
+    np.testing.assert_allclose(np.stack(paper_f1(tables), axis=-1), each)
+
+
 def test_the_papers_f1s_of_no_votes_are_zero():
     assert paper_f1(np.zeros((3, 3))) == (0.0, 0.0)
 

@@ -60,6 +60,13 @@ def rank(
     model: Model,
     user: User = None,
     matrix: Matrix = False,
+    estimate: Annotated[
+        str,
+        typer.Option(
+            help="dense, or sparse: if the user has not left the consensus at the chosen time, the "
+            "ranking is the consensus."
+        ),
+    ] = "dense",
     call: Call = None,
     format: As = Format.table,
 ) -> None:
@@ -73,6 +80,10 @@ def rank(
 
     if matrix and user is not None:
         raise InvalidSetting("give --user or --matrix, not both: --matrix is for everybody.")
+    if estimate != "dense" and user is None:
+        raise InvalidSetting(
+            f"--estimate {estimate} is for --user: the consensus is the same by any estimate."
+        )
     fitted = load(model, call)
     who = _known(fitted, "user", user)
     is_table = format is Format.table
@@ -80,6 +91,8 @@ def rank(
         print_pairs(standard_output(), fitted)
     elif matrix:
         emit(as_polars(fitted.head_to_head()), format)
+    elif who is not None and estimate != "dense":
+        _show_sparse(fitted, who, estimate, format)
     elif who is not None and is_table:
         print_card(standard_output(), fitted, who)
         print_ranking(standard_output(), fitted, who)
@@ -95,6 +108,22 @@ def rank(
             "Intervals and groups need the votes, which are not stored with this model: "
             "--format csv reads them."
         )
+
+
+def _show_sparse(model: ScoreEstimator, user: Any, estimate: Any, format: Format) -> None:
+    """Show a user's ranking by the sparse estimate, and say what that means for this user."""
+    from isplitlbi.output.tables import as_polars
+
+    found = model.ranking(user, estimate)
+    if format is not Format.table:
+        emit(as_polars(found), format)
+        return
+    print_ranking(standard_output(), model, user, estimate=estimate)
+    if user in model.left_consensus_:
+        meaning = "has left the consensus at the chosen time, so both estimates are the same"
+    else:
+        meaning = "has not left the consensus at the chosen time, so this is the consensus"
+    remark(f"{user} {meaning}.")
 
 
 # --- abnormal ------------------------------------------------------------------------------
@@ -263,6 +292,10 @@ def predict(
     user: UserColumn = None,
     left: LeftColumn = None,
     right: RightColumn = None,
+    estimate: Annotated[
+        str | None,
+        typer.Option(help="dense or sparse, as for fit; by default as the model was fitted."),
+    ] = None,
     call: Call = None,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
     quiet: Quiet = False,
@@ -284,6 +317,8 @@ def predict(
         refuse_existing_file(output, force=force)
     listen_to_remarks(quiet)
     fitted = load(model, call)
+    if estimate is not None:  # what is none is refused before anything is read
+        fitted.estimated(estimate)  # type: ignore[arg-type]
     units = fitted.fitted_.summary.units
     batches = stream_pairs(
         pairs, format=input_format, user=user, left=left, right=right,
@@ -295,7 +330,7 @@ def predict(
         rows = rows_to_file(output)
     shows_rows = output is None and sys.stdout.isatty()
     with late_bar("Predicting", quiet or shows_rows) as progress, rows as write:
-        found = predict_in_bulk(fitted, batches, write, progress)
+        found = predict_in_bulk(fitted, batches, write, progress, estimate)  # type: ignore[arg-type]
     if output is not None:
         print(f"Predictions: {output} ({found.n_pairs:,} pairs).")
     if not quiet and (sentence := found.unknown.sentence()):

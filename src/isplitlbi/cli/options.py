@@ -170,6 +170,14 @@ Call = Annotated[
 User = Annotated[
     str | None, typer.Option(help="Use this user's own ranking; the consensus by default.")
 ]
+EstimateBy = Annotated[
+    str,
+    typer.Option(
+        "--estimate",
+        help="By what to predict: dense (all that users deviate from the consensus) or sparse "
+        "(only users who have left the consensus at the chosen time deviate).",
+    ),
+]
 Rule = Annotated[
     str,
     typer.Option(

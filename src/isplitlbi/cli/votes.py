@@ -13,6 +13,7 @@ from isplitlbi.cli.exits import WARNED, Interrupted
 from isplitlbi.cli.options import (
     As,
     Call,
+    EstimateBy,
     Quiet,
     Rule,
     Seed,
@@ -95,7 +96,11 @@ def check(
 ModelOutput = Annotated[Path, typer.Option("--output", "-o", help="Model folder to write.")]
 LinkName = Annotated[str, typer.Option(help="logistic, probit or uniform.")]
 TimeScoring = Annotated[
-    str, typer.Option(help="Score that chooses the time: log_loss, micro_f1 or macro_f1.")
+    str,
+    typer.Option(
+        help="Score that chooses the time: log_loss, micro_f1 or macro_f1; or, with --rule "
+        "threshold, paper_micro_f1 or paper_macro_f1."
+    ),
 ]
 Folds = Annotated[int, typer.Option(min=2, help="Folds of the cross-validation.")]
 StopTime = Annotated[
@@ -124,6 +129,7 @@ def fit(
     link: LinkName = "logistic",
     rule: Rule = "map",
     scoring: TimeScoring = "log_loss",
+    estimate: EstimateBy = "dense",
     folds: Folds = 5,
     time: StopTime = None,
     call: Call = None,
@@ -150,7 +156,8 @@ def fit(
     if resume and not unfinished.exists and not quiet:
         remark(f"There is no interrupted fit of {output}: this is a new fit.")
     model = ISplitLBI(
-        link=link, rule=rule, scoring=scoring, n_folds=folds, time=time,  # type: ignore[arg-type]
+        link=link, rule=rule, scoring=scoring, estimate=estimate,  # type: ignore[arg-type]
+        n_folds=folds, time=time,
         snapshots=unfinished.snapshots, n_jobs=threads, random_state=seed, call=words, **settings,
     )  # fmt: skip
     given: Comparisons | Parts | None = None if cluster is None else votes.parts()
@@ -219,7 +226,11 @@ MinVotes = Annotated[
     int, typer.Option(min=1, help="Leave out users with fewer votes; 7 in the paper.")
 ]
 SettingsScoring = Annotated[
-    str, typer.Option(help="Score that chooses nu, kappa and time: log_loss, micro_f1 or macro_f1.")
+    str,
+    typer.Option(
+        help="Score that chooses nu, kappa and time: log_loss, micro_f1 or macro_f1; or, with "
+        "--rule threshold, paper_micro_f1 or paper_macro_f1."
+    ),
 ]
 WithReliability = Annotated[
     bool, typer.Option("--reliability", help="Also show how far probabilities can be trusted.")
@@ -237,6 +248,7 @@ def evaluate(
     min_votes: MinVotes = 1,
     rule: Rule = "map",
     scoring: SettingsScoring = "log_loss",
+    estimate: EstimateBy = "dense",
     with_reliability: WithReliability = False,
     threads: Threads = None,
     seed: Seed = 0,
@@ -256,8 +268,8 @@ def evaluate(
     with progress_bar("Evaluating", quiet) as progress:
         found = run(
             reading.votes, asked, repeats=repeats, test_share=test_share, min_votes=min_votes,
-            rule=rule, scoring=scoring, seed=seed, n_jobs=threads,  # type: ignore[arg-type]
-            progress=progress, **settings,
+            rule=rule, scoring=scoring, estimate=estimate,  # type: ignore[arg-type]
+            seed=seed, n_jobs=threads, progress=progress, **settings,
         )  # fmt: skip
     if format is Format.json:
         print_json(found.as_dict())

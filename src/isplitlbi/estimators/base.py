@@ -38,7 +38,7 @@ from isplitlbi.model.terms import Side
 from isplitlbi.path import RegularizationPath
 from isplitlbi.runtime.base import Workforce
 from isplitlbi.runtime.choice import runtime_for
-from isplitlbi.selection import Rule, Selection
+from isplitlbi.selection import Estimate, Rule, Selection
 from isplitlbi.typing import Floats, Mask
 
 if TYPE_CHECKING:
@@ -164,10 +164,14 @@ class ScoreEstimator(MeasuredEstimator):
         if self.selection_ is not None:
             self.selection_.framed_as(self._frame_kind)
         self.entry_times_ = np.full(len(self.users_), np.inf)
-        self.left_consensus_ = []
+        self.left_consensus_, self._outside, self._sparse = [], None, None
         if fitted.path is not None and fitted.time is not None:
             self.entry_times_ = fitted.path.entry_times
-            self.left_consensus_ = self.users_[fitted.path.support_at(fitted.time)].tolist()
+            outside = fitted.path.support_at(fitted.time)
+            self.left_consensus_ = self.users_[outside].tolist()
+            self._outside = np.isin(np.arange(len(self.users_)), outside)
+        elif fitted.summary.is_anonymous:
+            self._outside = np.zeros(len(self.users_), dtype=np.bool_)
         if fitted.dynamics is not None:
             self.nu_, self.kappa_ = fitted.dynamics.nu, fitted.dynamics.kappa
         for name, value in fitted.chosen.items():
@@ -195,25 +199,26 @@ class ScoreEstimator(MeasuredEstimator):
 
     # --- rankings ---------------------------------------------------------------------------
 
-    def scores(self, user: Any = None) -> Floats:
+    def scores(self, user: Any = None, estimate: Estimate = "dense") -> Floats:
         """Return a user's score for every one of ``items_``; the consensus without a user.
 
-        Here and below, an unknown user is an error that names the nearest id.
+        Here and below, an unknown user is an error that names the nearest id, and an estimate is
+        that of `predict`.
         """
         index = self.user_index(user)
-        return self.parameters_.scores_of(index)
+        return self.estimated(estimate).scores_of(index)
 
-    def threshold(self, user: Any = None) -> float | None:
+    def threshold(self, user: Any = None, estimate: Estimate = "dense") -> float | None:
         """Return a user's tie threshold; the consensus's without a user. None without ties."""
-        index = self.user_index(user)
-        return self.parameters_.threshold_of(index) if self.terms_.has_ties else None
+        index, found = self.user_index(user), self.estimated(estimate)
+        return found.threshold_of(index) if self.terms_.has_ties else None
 
-    def ranking(self, user: Any = None) -> Ranking:
+    def ranking(self, user: Any = None, estimate: Estimate = "dense") -> Ranking:
         """Return the partial ranking of the consensus, or of one user, in tiers.
 
         Both sides are alike in all features. Without ties there are no tiers.
         """
-        return self._ranking(user, self.scores(user))
+        return self._ranking(user, self.scores(user, estimate), self.threshold(user, estimate))
 
     def ranking_as_shown(self, user: Any = None) -> Ranking:
         """Return the ranking of the items with the features that they had in the votes.
@@ -223,15 +228,15 @@ class ScoreEstimator(MeasuredEstimator):
         """
         index = self.user_index(user)
         added = effect_of_features(self.votes(), self.parameters_.of_user(index))
-        return self._ranking(user, self.scores(user) + added)
+        return self._ranking(user, self.scores(user) + added, self.threshold(user))
 
-    def _ranking(self, user: Any, scores: Floats) -> Ranking:
+    def _ranking(self, user: Any, scores: Floats, threshold: float | None) -> Ranking:
         index = self.user_index(user)
         compared = np.ones(len(self.items_), dtype=np.bool_)
         if index >= 0:
             compared = self.parameters_.compared_by(index)
         habits = self.habits_ if self.terms_.has_habits else None
-        found = Ranking.of(self.items_, scores, self.threshold(user), compared, habits, user)
+        found = Ranking.of(self.items_, scores, threshold, compared, habits, user)
         return found.framed_as(self._frame_kind)
 
     def own_scores(self, user: Any) -> OwnScores:

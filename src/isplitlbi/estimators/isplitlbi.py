@@ -34,7 +34,7 @@ from isplitlbi.runtime.base import Workforce
 from isplitlbi.runtime.choice import runtime_for
 from isplitlbi.runtime.local import Local
 from isplitlbi.runtime.progress import Progress, Reporter
-from isplitlbi.selection import SCORINGS, Rule, Scoring
+from isplitlbi.selection import ESTIMATES, Estimate, Rule, Scoring, check_scoring
 from isplitlbi.solvers import Dynamics, Explicit, Implicit, Scheme
 from isplitlbi.solvers.scales import Given
 
@@ -88,14 +88,18 @@ class ISplitLBI(ScoreEstimator):
     rule : {"map", "threshold"}, default "map"
         Predict the most probable outcome, or, as the paper does, a tie whenever the margin is
         within the threshold.
+    estimate : {"dense", "sparse"}, default "dense"
+        By what to predict, also in choosing the time: all deviations of users or, as far as users
+        have left the consensus, theirs alone.
     times : list of float, optional
         Times of the path; by default found from the votes.
     time : float, optional
         Where to stop. By default chosen by cross-validation.
     n_folds : int, default 5
         Folds of the cross-validation, within users.
-    scoring : {"log_loss", "micro_f1", "macro_f1"}, default "log_loss"
-        What the cross-validation optimises.
+    scoring : {"log_loss", "micro_f1", "macro_f1", ...}, default "log_loss"
+        What the cross-validation optimises. With ``rule="threshold"`` it may also be
+        "paper_micro_f1" or "paper_macro_f1": the F1s of the published program (`metrics.paper_f1`).
     delta : float, default 1e-3
         Smallest tie threshold.
     fdr : float, default 0.05
@@ -162,6 +166,7 @@ class ISplitLBI(ScoreEstimator):
         sides: Sides = "known",
         link: str | Link = "logistic",
         rule: Rule = "map",
+        estimate: Estimate = "dense",
         times: Sequence[float] | None = None,
         time: float | None = None,
         n_folds: int = 5,
@@ -184,6 +189,7 @@ class ISplitLBI(ScoreEstimator):
         self.sides = sides
         self.link = link
         self.rule = rule
+        self.estimate = estimate
         self.times = times
         self.time = time
         self.n_folds = n_folds
@@ -423,7 +429,8 @@ class ISplitLBI(ScoreEstimator):
         """Refuse what cannot be, whatever the votes are."""
         check_seed(self.random_state)
         check_choice("rule", self.rule)
-        check_choice("scoring", self.scoring, tuple(SCORINGS))
+        check_scoring(self.scoring, self.rule)
+        check_choice("estimate", self.estimate, ESTIMATES)
         check_choice("ties", self.ties, get_args(Ties))
         check_choice("sides", self.sides, get_args(Sides))
         check_fdr(self.fdr)
@@ -477,6 +484,7 @@ class ISplitLBI(ScoreEstimator):
             folds=None if folds is None else np.asarray(folds),
             scoring=self.scoring,
             rule=self.rule,
+            estimate=self.estimate,
             seed=self.random_state,
             snapshots=None if self.snapshots is None else Path(self.snapshots),
         )

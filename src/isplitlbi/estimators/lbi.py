@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from isplitlbi.estimators.isplitlbi import ISplitLBI
 from isplitlbi.model.links import Link
-from isplitlbi.selection import Rule, Scoring
+from isplitlbi.selection import Estimate, Rule, Scoring
 
 __all__ = ["LBI"]
 
@@ -24,6 +24,7 @@ class LBI(ISplitLBI):
         kappa: float | Sequence[float] = 60.0,
         link: str | Link = "logistic",
         rule: Rule = "map",
+        estimate: Estimate = "dense",
         n_folds: int = 5,
         scoring: Scoring = "log_loss",
         n_jobs: int | None = None,
@@ -38,6 +39,7 @@ class LBI(ISplitLBI):
             terms="paper",
             link=link,
             rule=rule,
+            estimate=estimate,
             n_folds=n_folds,
             scoring=scoring,
             n_jobs=n_jobs,

@@ -235,8 +235,7 @@ class PlacedUsers(Tabular):
     def _common(self) -> ISplitLBI:
         """The same people, if nobody deviated from the consensus."""
         fitted = self._people.fitted_
-        nothing = np.zeros_like(fitted.parameters.deviation)
-        parameters = replace(fitted.parameters, deviation=nothing)
+        parameters = fitted.parameters.only_of(np.zeros(len(self.users_), dtype=np.bool_))
         return clone(self._people).adopt(
             replace(fitted, parameters=parameters), labels=self._people.outcome_labels_
         )

@@ -37,7 +37,7 @@ from isplitlbi.model.metrics import (
     reliability,
 )
 from isplitlbi.model.terms import Terms
-from isplitlbi.selection import SCORINGS, Rule, Scoring
+from isplitlbi.selection import ESTIMATES, Estimate, Rule, Scoring, check_scoring
 from isplitlbi.typing import Floats
 
 __all__ = ["DEFAULT_METHODS", "FAMILIES", "METHODS", "Evaluation", "evaluate", "methods_named"]
@@ -66,13 +66,15 @@ class MethodSettings(NamedTuple):
     terms: str | Sequence[str] = "all"
     ties: Ties = "auto"
     sides: Sides = "known"
+    estimate: Estimate = "dense"
 
     def checked(self) -> MethodSettings:
         """Refuse words that are none."""
         check_choice("rule", self.rule)
-        check_choice("scoring", self.scoring, tuple(SCORINGS))
+        check_scoring(self.scoring, self.rule)
         check_choice("ties", self.ties, get_args(Ties))
         check_choice("sides", self.sides, get_args(Sides))
+        check_choice("estimate", self.estimate, ESTIMATES)
         Terms.named(self.terms)
         return self
 
@@ -105,14 +107,15 @@ def _isplitlbi(told: MethodSettings) -> ISplitLBI:
     choices: dict[str, Any] = {"nu": NUS, "kappa": KAPPAS} if told.terms == "paper" else {}
     return ISplitLBI(
         **choices, terms=told.terms, ties=told.ties, sides=told.sides, rule=told.rule,
-        scoring=told.scoring, n_jobs=told.n_jobs, random_state=told.seed, with_tests=False,
+        estimate=told.estimate, scoring=told.scoring, n_jobs=told.n_jobs, random_state=told.seed,
+        with_tests=False,
     )  # fmt: skip
 
 
 def _lbi(told: MethodSettings) -> LBI:
     return LBI(
-        kappa=KAPPAS, rule=told.rule, scoring=told.scoring, n_jobs=told.n_jobs,
-        random_state=told.seed, with_tests=False,
+        kappa=KAPPAS, rule=told.rule, estimate=told.estimate, scoring=told.scoring,
+        n_jobs=told.n_jobs, random_state=told.seed, with_tests=False,
     )  # fmt: skip
 
 
@@ -285,6 +288,7 @@ def evaluate(
     terms: str | Sequence[str] = "all",
     ties: Ties = "auto",
     sides: Sides = "known",
+    estimate: Estimate = "dense",
     seed: int = 0,
     n_jobs: int | None = None,
     progress: Callable[[float, str], None] | None = None,
@@ -312,6 +316,8 @@ def evaluate(
         By what iSplit LBI and LBI choose nu, kappa and the time on their inner folds.
     terms, ties, sides
         Of iSplit LBI, as there; whether there are ties is found from all votes together.
+    estimate
+        Of iSplit LBI and LBI, as there; other methods have only one.
     seed
         Seed of the splits, and of what is random in a method.
     n_jobs
@@ -320,7 +326,7 @@ def evaluate(
         Called before each fit with the share of the work done and what comes next.
     """
     names = _methods_for(votes, methods)
-    told = MethodSettings(rule, scoring, n_jobs, seed, terms, ties, sides).checked()
+    told = MethodSettings(rule, scoring, n_jobs, seed, terms, ties, sides, estimate).checked()
     kept, tell = _with_enough(votes, min_votes), progress or (lambda done, doing: None)
     told = told.knowing(kept)
     trials: list[_Trial] = []

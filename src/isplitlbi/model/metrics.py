@@ -243,7 +243,9 @@ def macro_f1(confusion: NDArray[np.float64]) -> float | NDArray[np.float64]:
     return _plain(_ratio(2 * right, both).sum(axis=-1) / n_classes)
 
 
-def paper_f1(confusion: NDArray[np.float64]) -> tuple[float, float]:
+def paper_f1(
+    confusion: NDArray[np.float64],
+) -> tuple[float | NDArray[np.float64], float | NDArray[np.float64]]:
     """Micro- and macro-F1 in the unusual way of the paper's tables; to be compared with those only.
 
     For left wins, a predicted tie counts as a prediction of a win where that is wrong, and as none
@@ -253,12 +255,12 @@ def paper_f1(confusion: NDArray[np.float64]) -> tuple[float, float]:
 
     Parameters
     ----------
-    confusion : array of shape (3, 3)
-        From `confusion`, of predictions by the threshold rule (`decide`).
+    confusion : array of shape (..., 3, 3)
+        From `confusion`, one or many, of predictions by the threshold rule (`decide`).
 
     Returns
     -------
-    micro, macro : float
+    micro, macro : float, or array of them
         Between 0 and 1.
 
     Examples
@@ -267,15 +269,16 @@ def paper_f1(confusion: NDArray[np.float64]) -> tuple[float, float]:
     >>> round(micro, 4), round(macro, 4)
     (0.5714, 0.5697)
     """
-    right = np.diagonal(confusion)
-    false_positive = confusion.sum(axis=0) - right
-    false_negative = confusion.sum(axis=1) - right
-    false_positive[0] = confusion[1:, :2].sum()
-    false_negative[0] = confusion[0, 2]
-    pooled = [np.array([sums.sum()]) for sums in (right, false_positive, false_negative)]
+    right = np.diagonal(confusion, axis1=-2, axis2=-1)
+    false_positive = confusion.sum(axis=-2) - right
+    false_negative = confusion.sum(axis=-1) - right
+    false_positive[..., 0] = confusion[..., 1:, :2].sum(axis=(-2, -1))
+    false_negative[..., 0] = confusion[..., 0, 2]
+    counts = (right, false_positive, false_negative)
+    pooled = [each.sum(axis=-1, keepdims=True) for each in counts]
     micro, macro = (
-        _harmonic(_ratio(tp, tp + fp).mean(), _ratio(tp, tp + fn).mean())
-        for tp, fp, fn in (pooled, (right, false_positive, false_negative))
+        _harmonic(_ratio(tp, tp + fp).mean(axis=-1), _ratio(tp, tp + fn).mean(axis=-1))
+        for tp, fp, fn in (pooled, counts)
     )
     return micro, macro
 
@@ -326,8 +329,8 @@ def reliability(
     return np.column_stack([count, *(each / some for each in sums)])
 
 
-def _harmonic(one: float, other: float) -> float:
-    return float(2 * one * other / (one + other)) if one + other > 0 else 0.0
+def _harmonic(one: NDArray[np.float64], other: NDArray[np.float64]) -> float | NDArray[np.float64]:
+    return _plain(_ratio(2 * one * other, one + other))
 
 
 def _plain(values: NDArray[np.float64]) -> float | NDArray[np.float64]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -105,6 +105,10 @@ class Parameters:
     def units(self) -> Floats:
         """How large the unit of every slot is."""
         return self._unit_of(self.slots.coordinate)
+
+    def only_of(self, users: Mask) -> Parameters:
+        """Return the same with the deviations of some users alone: others have the consensus."""
+        return replace(self, deviation=np.where(users[self.slots.owner], self.deviation, 0.0))
 
     def of_user(self, user: int) -> Consensus:
         """Return all that a user has instead of the consensus; the scores tell the sharpness."""

@@ -11,6 +11,7 @@ from isplitlbi.errors import InvalidRows
 from isplitlbi.estimators import ScoreEstimator
 from isplitlbi.lazy import pl
 from isplitlbi.output.tables import predictions_table
+from isplitlbi.selection import Estimate
 
 __all__ = ["InBulk", "UnknownUsers", "predict_in_bulk"]
 
@@ -30,6 +31,7 @@ def predict_in_bulk(
     batches: Iterable[PairBatch],
     write: Callable[[pl.DataFrame], None],
     progress: Callable[[float | None, str], None] | None = None,
+    estimate: Estimate | None = None,
 ) -> InBulk:
     """Predict pairs, and write the rows of `predictions_table` batch by batch.
 
@@ -43,12 +45,14 @@ def predict_in_bulk(
     progress
         Called after every batch with the share of the file that was read, and how many pairs were
         predicted.
+    estimate
+        See `ScoreEstimator.predict`.
     """
     n_pairs, unknown = 0, UnknownUsers(model)
     for batch in batches:
         try:
             pairs = _spelled_as_in(model, batch.pairs)
-            write(predictions_table(model, pairs))
+            write(predictions_table(model, pairs, estimate))
         except InvalidRows as error:
             raise error.after(batch.first_row - 1, batch.source) from None
         unknown.look_for(pairs)

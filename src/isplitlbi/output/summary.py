@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from isplitlbi.estimators.isplitlbi import ISplitLBI
     from isplitlbi.model.ranking import Ranking
     from isplitlbi.nouns import Nouns
+    from isplitlbi.selection import Estimate
 
 __all__ = [
     "print_card",
@@ -196,19 +197,24 @@ def print_tiers(
 
 
 def print_ranking(
-    console: Console, model: ScoreEstimator, user: Any = None, most: int | None = None
+    console: Console,
+    model: ScoreEstimator,
+    user: Any = None,
+    most: int | None = None,
+    estimate: Estimate = "dense",
 ) -> None:
     """Print a ranking item by item: the tier at its first, the score, and the tie habit.
 
     The scores of a user come with their intervals, and with whether they differ from the consensus,
-    where the votes are at hand.
+    where the votes are at hand. Those of the sparse estimate have no intervals.
     """
     from isplitlbi.output.tables import ranking_table
     from isplitlbi.output.words import factor
 
-    ranking, has_habits = model.ranking(user), model.terms_.has_habits
+    ranking, has_habits = model.ranking(user, estimate), model.terms_.has_habits
     console.print(_title(ranking, user))
-    own = ranking_table(model, user).to_dicts() if user is not None else []
+    has_own = user is not None and estimate == "dense"
+    own = ranking_table(model, user).to_dicts() if has_own else []
     has_intervals = bool(own) and own[0]["low"] is not None
     heads = ["rank" if ranking.tier is None else "tier", "item", "score"]
     heads += ["95 %", "differs"] if has_intervals else []

@@ -14,7 +14,7 @@ from isplitlbi.data.outcomes import WINNERS
 from isplitlbi.estimators import ScoreEstimator
 from isplitlbi.estimators.cards import own_scores_table
 from isplitlbi.lazy import pl
-from isplitlbi.selection import SCORINGS
+from isplitlbi.selection import SCORINGS, Estimate
 
 __all__ = [
     "as_polars",
@@ -58,7 +58,7 @@ def main_figures(model: ScoreEstimator) -> dict[str, Any]:
         curves = model.selection_.chosen
         best = int(np.argmin(np.abs(curves.times - model.selection_.time)))
         found["held_out"] = {
-            scoring: float(curves.mean(scoring)[best])  # type: ignore[arg-type]
+            scoring: float(curves.mean(scoring, model.selection_.estimate)[best])  # type: ignore[arg-type]
             for scoring in SCORINGS
         }
     return found
@@ -103,13 +103,15 @@ def with_cards(table: pl.DataFrame, model: ScoreEstimator) -> pl.DataFrame:
     return table.join(cards, on="user", how="left", maintain_order="left")
 
 
-def predictions_table(model: ScoreEstimator, pairs: pl.DataFrame) -> pl.DataFrame:
+def predictions_table(
+    model: ScoreEstimator, pairs: pl.DataFrame, estimate: Estimate | None = None
+) -> pl.DataFrame:
     """Return the likeliest outcome of every (user, left, right), and the probability of each.
 
     Pairs may have columns of the model's features; both sides are alike otherwise. Without a
     column of users, the consensus predicts. Without ties there is no probability of one.
     """
-    predicted, probabilities = model.predict_both(pairs)
+    predicted, probabilities = model.predict_both(pairs, estimate=estimate)
     words = pl.Series("winner", [WINNERS[-1], WINNERS[0], WINNERS[1]]).gather(predicted + 1)
     outcomes = model.outcome_labels_.outcomes
     chances = {WINNERS[k]: probabilities[:, place] for place, k in enumerate(outcomes)}

@@ -313,7 +313,7 @@ def _scores(model: ScoreEstimator) -> list[dict[str, Any]]:
     at = int(np.argmin(np.abs(curves.times - model.selection_.time)))
     rows = []
     for scoring in SCORINGS:
-        own = curves.scores["dense"][scoring][:, at]
+        own = curves.scores[model.selection_.estimate][scoring][:, at]
         # At the first time nobody has left: what only those add who left is nothing.
         alone = curves.scores["sparse"][scoring][:, 0]
         rows.append(
