@@ -46,7 +46,6 @@ from isplitlbi.errors import (
 from isplitlbi.estimators import LBI, ISplitLBI, MarginMLE, PerUser, ScoreEstimator
 from isplitlbi.estimators.certainty import Standing
 from isplitlbi.estimators.contract import check_is_fitted
-from isplitlbi.estimators.isplitlbi import SOLVERS
 from isplitlbi.files import folder_written_whole, read_arrays, write_arrays
 from isplitlbi.fitting import Fitted
 from isplitlbi.lazy import pl
@@ -56,7 +55,7 @@ from isplitlbi.model.terms import Terms
 from isplitlbi.output.tables import main_figures, ranking_table, users_table
 from isplitlbi.path import MOST_SNAPSHOTS, RegularizationPath, spread_out
 from isplitlbi.selection import ESTIMATES, SCORINGS, Curves, Selection
-from isplitlbi.solvers import Dynamics
+from isplitlbi.solvers import SOLVERS, Dynamics
 
 __all__ = ["ESTIMATORS", "load_model", "refuse_existing", "save_model"]
 

@@ -11,12 +11,11 @@ from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_sco
 
 from isplitlbi import ISplitLBI, RegularizationPath
 from isplitlbi.errors import PathFailed
-from isplitlbi.estimators.isplitlbi import SOLVERS
 from isplitlbi.model.links import Probit
 from isplitlbi.model.parameters import Parameters
 from isplitlbi.path import Ending
 from isplitlbi.selection import Selection
-from isplitlbi.solvers import Explicit
+from isplitlbi.solvers import SOLVERS, Explicit
 from studies import LAYOUTS, QUICK, TIMES, USER, assert_same_fit
 
 # --- what comes out ------------------------------------------------------------------------

@@ -35,13 +35,13 @@ from isplitlbi.runtime.choice import runtime_for
 from isplitlbi.runtime.local import Local
 from isplitlbi.runtime.progress import Progress, Reporter
 from isplitlbi.selection import ESTIMATES, Estimate, Rule, Scoring, check_scoring
-from isplitlbi.solvers import Dynamics, Explicit, Implicit, Scheme
+from isplitlbi.solvers import Dynamics, Scheme, scheme_named
 from isplitlbi.solvers.scales import Given
 
 if TYPE_CHECKING:
     from distributed import Client
 
-__all__ = ["SOLVERS", "ISplitLBI", "Sides", "Ties"]
+__all__ = ["ISplitLBI", "Sides", "Ties"]
 
 Ties = Literal["auto", "allowed", "none"]
 Sides = Literal["known", "unknown"]
@@ -57,8 +57,6 @@ REACH, STRONG = 1000.0, 25.0
 FEWEST_WINNERS = 20  # on one side and none on the other: by chance once in a million studies
 
 log = logging.getLogger("isplitlbi")
-
-SOLVERS: dict[str, type[Scheme]] = {"implicit": Implicit, "explicit": Explicit}
 
 # Of the work of a fit that also tests its users, about as much is fitting.
 SHARE_OF_FITTING = 0.75
@@ -496,12 +494,3 @@ def _is_winner_first(votes: Comparisons | Parts) -> bool:
         return False  # nobody has looked at all of them
     n_left, n_right = np.count_nonzero(votes.outcome > 0), np.count_nonzero(votes.outcome < 0)
     return bool(min(n_left, n_right) == 0 and max(n_left, n_right) >= FEWEST_WINNERS)
-
-
-def scheme_named(solver: str | Scheme) -> Scheme:
-    """Return the scheme of a name, or the scheme that is given."""
-    if isinstance(solver, str) and solver in SOLVERS:
-        return SOLVERS[solver]()
-    if isinstance(solver, str | type) or not hasattr(solver, "prepare"):
-        raise InvalidSetting(f"solver {solver!r} is not one of {', '.join(SOLVERS)}, nor a scheme.")
-    return solver

@@ -4,6 +4,7 @@
 `likelihood` fits what needs no path, `before_entry` tells where on the time axis to look.
 """
 
+from isplitlbi.errors import InvalidSetting
 from isplitlbi.solvers.before_entry import default_times
 from isplitlbi.solvers.driver import follow
 from isplitlbi.solvers.explicit import Explicit
@@ -16,6 +17,7 @@ from isplitlbi.solvers.likelihood import (
 from isplitlbi.solvers.settings import Dynamics, PathSettings, Scheme
 
 __all__ = [
+    "SOLVERS",
     "Dynamics",
     "Explicit",
     "Implicit",
@@ -26,4 +28,16 @@ __all__ = [
     "fit_consensus",
     "fit_users",
     "follow",
+    "scheme_named",
 ]
+
+SOLVERS: dict[str, type[Scheme]] = {"implicit": Implicit, "explicit": Explicit}
+
+
+def scheme_named(solver: str | Scheme) -> Scheme:
+    """Return the scheme of a name, or the scheme that is given."""
+    if isinstance(solver, str) and solver in SOLVERS:
+        return SOLVERS[solver]()
+    if isinstance(solver, str | type) or not hasattr(solver, "prepare"):
+        raise InvalidSetting(f"solver {solver!r} is not one of {', '.join(SOLVERS)}, nor a scheme.")
+    return solver
