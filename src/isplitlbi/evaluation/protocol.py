@@ -304,20 +304,17 @@ def evaluate(
         The votes.
     methods
         Names from `METHODS` or `FAMILIES`; an anonymous crowd leaves out those about users alone.
-    repeats
-        Number of splits.
-    test_share
-        Share of every user's votes to hold out.
+    repeats, test_share
+        Number of splits, and the share of every user's votes to hold out.
     min_votes
         Leave out users with fewer votes; 7 is the paper's choice.
     rule
         How methods with probabilities decide; the paper's F1s are always by the threshold.
     scoring
         By what iSplit LBI and LBI choose nu, kappa and the time on their inner folds.
-    terms, ties, sides
-        Of iSplit LBI, as there; whether there are ties is found from all votes together.
-    estimate
-        Of iSplit LBI and LBI, as there; other methods have only one.
+    terms, ties, sides, estimate
+        Of iSplit LBI, as there (the last also of LBI); whether there are ties is found from all
+        votes together.
     seed
         Seed of the splits, and of what is random in a method.
     n_jobs
