@@ -1,4 +1,4 @@
-"""What users' deviations are made of: abnormal, personal, noise."""
+"""What users' deviations are made of: strong, personal, noise."""
 
 from dataclasses import replace
 
@@ -36,14 +36,14 @@ def test_three_parts_with_disjoint_supports_add_up_to_the_deviation_exactly(
     parts = decompose(votes, parameters, out, link_named(link), 1.0, noise_level)
 
     table = parameters.table()
-    total = parts.abnormal + parts.personal + parts.noise
+    total = parts.strong + parts.personal + parts.noise
     assert total.toarray().tobytes() == (table + 0.0).tobytes()
     supports = np.stack([part.toarray() != 0 for part in parts])
     assert supports.sum(axis=0).max() <= 1
-    # Nothing is stored that is zero, and what is abnormal is all of the users outside.
+    # Nothing is stored that is zero, and what is strong is all of the users outside.
     assert sum(part.nnz for part in parts) == np.count_nonzero(deviation)
     table[np.setdiff1d(np.arange(votes.n_users), out)] = 0.0
-    np.testing.assert_array_equal(parts.abnormal.toarray(), table)
+    np.testing.assert_array_equal(parts.strong.toarray(), table)
 
 
 def test_a_higher_noise_level_leaves_less_that_is_personal():
