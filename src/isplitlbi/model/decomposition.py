@@ -164,7 +164,7 @@ def squares_by_term(votes: Comparisons, parameters: Parameters) -> Floats:
 def _shares(squares: Floats) -> Floats:
     """Return what share of its row every square is; nothing where all of a row are zero."""
     total = squares.sum(axis=1, keepdims=True)
-    return np.divide(squares, total, out=np.zeros_like(squares), where=total > 0.0)
+    return np.asarray(np.divide(squares, total, out=np.zeros_like(squares), where=total > 0.0))
 
 
 def _apart(layout: Layout, parameters: Parameters) -> Floats | None:
