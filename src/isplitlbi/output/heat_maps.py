@@ -175,12 +175,7 @@ def _titles(parts: Decomposition, shown: PartsShown, nouns: Nouns) -> list[str]:
 
 def _columns_in_words(shown: PartsShown, nouns: Nouns) -> str:
     """Say which users are shown, and in which order."""
-    n_others, all_others = (
-        len(shown.users) - shown.n_left,
-        shown.n_users_of_all - shown.n_left_of_all,
-    )
-    counts = ((shown.n_left, shown.n_left_of_all), (n_others, all_others))
-    have, others = (f"{n:,}" if n == n_all else f"{n:,} of {n_all:,}" for n, n_all in counts)
+    have, others = shown.counts_in_words()
     return (
         f"{nouns.users}, in the order in which they leave: {have} who have left at the chosen "
         f"time, then {others} who have not"

@@ -64,6 +64,14 @@ class PartsShown(NamedTuple):
             best[np.isin(best, largest)], np.flatnonzero(any_trait),
         )  # fmt: skip
 
+    def counts_in_words(self) -> tuple[str, str]:
+        """Say how many are shown of those who have left, and how many of the others."""
+        n_others = len(self.users) - self.n_left
+        all_others = self.n_users_of_all - self.n_left_of_all
+        counts = ((self.n_left, self.n_left_of_all), (n_others, all_others))
+        left, others = (f"{n:,}" if n == n_all else f"{n:,} of {n_all:,}" for n, n_all in counts)
+        return left, others
+
     def panels(self, parts: Decomposition) -> list[Floats]:
         """Return P and its three parts, a row per item and trait, a column per user.
 
@@ -201,7 +209,7 @@ def print_parts(
 
 def _meaning(noise_level: float, nouns: Nouns) -> dict[str, str]:
     return {
-        "strong": f"all of a {nouns.user} who has left (the paper calls it abnormal)",
+        "strong": nouns.in_text("all of a user who has left (the paper calls it abnormal)"),
         "personal": f"numbers beyond {noise_level:g} standard deviations of noise",
         "noise": "the other numbers; all shares are of the squares",
         "size": "the root of the sum of squares, in units of the terms",
