@@ -3,11 +3,13 @@
 from dataclasses import replace
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.data.layout import Layout
+from isplitlbi.errors import InvalidSetting
 from isplitlbi.evaluation.simulate import simulate
 from isplitlbi.model.decomposition import decompose, squares_by_term
 from isplitlbi.model.links import LINKS, Logistic, link_named
@@ -44,6 +46,19 @@ def test_three_parts_with_disjoint_supports_add_up_to_the_deviation_exactly(
     assert sum(part.nnz for part in parts) == np.count_nonzero(deviation)
     table[np.setdiff1d(np.arange(votes.n_users), out)] = 0.0
     np.testing.assert_array_equal(parts.strong.toarray(), table)
+
+    shares = parts.shares_of_parts()
+    has_some = np.any(parameters.table() != 0.0, axis=1)
+    np.testing.assert_allclose(shares.sum(axis=1), has_some, atol=1e-12)
+    np.testing.assert_array_equal(shares[:, 0], np.isin(np.arange(votes.n_users), out) & has_some)
+
+
+@pytest.mark.parametrize("noise_level", [-1.0, -np.inf, np.nan])
+def test_a_noise_level_below_nothing_is_refused(noise_level):
+    layout = Layout.of(ONE_VOTE)
+    parameters = Parameters(layout.vector, layout.slots, np.array([0.0, 0.0, 1.0]), np.zeros(3))
+    with pytest.raises(InvalidSetting, match=r"^the noise level must be 0 or more, but it is "):
+        decompose(ONE_VOTE, parameters, NOBODY, Logistic(), NU, noise_level)
 
 
 def test_a_higher_noise_level_leaves_less_that_is_personal():

@@ -251,7 +251,7 @@ class ScoreEstimator(MeasuredEstimator):
         Users leave on a path; a model without one refuses.
         """
         check_is_fitted(self, "fitted_")
-        self.refuse_without_users("no deviations of users to split")
+        self.refuse_without_users("nobody whose deviations could be split")
         raise InvalidSetting(
             f"a model of {type(self).__name__} has no path that users leave the consensus on, so "
             "their deviations have no parts. Fit ISplitLBI."

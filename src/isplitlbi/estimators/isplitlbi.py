@@ -205,7 +205,7 @@ class ISplitLBI(ScoreEstimator):
         as personal above ``noise_level`` standard deviations of what noise alone would give.
         """
         check_is_fitted(self, "fitted_")
-        self.refuse_without_users("no deviations of users to split")
+        self.refuse_without_users("nobody whose deviations could be split")
         out = self.path_.support_at(self.time_)
         found = decompose(self.votes(), self.parameters_, out, self.link_, self.nu_, noise_level)
         return found.framed_as(self._frame_kind)

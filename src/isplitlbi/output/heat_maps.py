@@ -163,10 +163,11 @@ def _titles(parts: Decomposition, shown: PartsShown, nouns: Nouns) -> list[str]:
     strong, personal, noise = (part.nnz for part in parts)
     n_personal = int(np.count_nonzero(np.diff(parts.personal.indptr)))
     left = shown.n_left_of_all
+    have = f"{nouns.n_users(left)} who {'has' if left == 1 else 'have'} left the consensus"
+    whose = f"{strong:,}, all of {have}" if left else "nothing, because nobody has left"
     return [
         f"P: all {strong + personal + noise:,} deviations of {nouns.n_users(shown.n_users_of_all)}",
-        f"= strong: {strong:,}, all of {nouns.n_users(left)} who {'has' if left == 1 else 'have'} "
-        "left the consensus\n(the paper's abnormal part)",
+        f"= strong: {whose}\n(the paper's abnormal part)",
         f"+ personal: {personal:,} others that stand out from noise, of "
         f"{nouns.n_users(n_personal)}",
         f"+ noise: {noise:,}, the rest",

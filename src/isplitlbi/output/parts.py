@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rich.console import Console
+    from rich.table import Table
 
     from isplitlbi.estimators.base import ScoreEstimator
     from isplitlbi.nouns import Nouns
@@ -183,28 +184,43 @@ def parts_in_words(parts: Decomposition, n_users: int, nouns: Nouns) -> str:
 def print_parts(
     console: Console, model: ScoreEstimator, parts: Decomposition, noise_level: float
 ) -> None:
-    """Print what every user's deviation is made of, then what the words mean."""
-    from rich.table import Table
-    from rich.text import Text
+    """Print what every user's deviation is made of, then what the words mean.
 
-    from isplitlbi.output.terminal import of_ids, print_table
+    Where a screen is too narrow, only the first term that a user differs in is named.
+    """
+    from rich.measure import Measurement
+
+    from isplitlbi.output.terminal import WIDEST, print_table
 
     nouns = model.nouns
     n_users = int(np.count_nonzero(model.summary_.votes_per_user))
     console.print(f"{parts_in_words(parts, n_users, nouns)}\n")
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    table.add_column(nouns.user, **of_ids(console))
-    for name in ("left as", "size", "strong", "personal", "noise"):
-        table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("differs in", overflow="fold")
-    for row in parts_by_user(model, parts):
-        user, *figures, terms = row
-        cells = (printable(str(user)), *figures, printable(terms))
-        table.add_row(*map(Text, cells))
+    rows = parts_by_user(model, parts)
+    table = _table_of_users(console, rows, nouns)
+    unbounded = console.options.update(max_width=WIDEST)
+    if Measurement.get(console, unbounded, table).maximum > console.width:
+        shorter = [row._replace(terms=row.terms.partition(", ")[0]) for row in rows]
+        table = _table_of_users(console, shorter, nouns)
     print_table(console, table)
     console.print()
     for word, means in _meaning(noise_level, nouns).items():
         console.print(f"{word:<10}  {means}.")
+
+
+def _table_of_users(console: Console, rows: Sequence[PartsOfUser], nouns: Nouns) -> Table:
+    from rich.table import Table
+    from rich.text import Text
+
+    from isplitlbi.output.terminal import of_ids
+
+    table = Table(box=None, pad_edge=False)
+    table.add_column(nouns.user, **of_ids(console))
+    for name in ("left as", "size", "strong", "personal", "noise"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("differs in", overflow="fold")
+    for user, *figures, terms in rows:
+        table.add_row(*map(Text, (printable(str(user)), *figures, printable(terms))))
+    return table
 
 
 def _meaning(noise_level: float, nouns: Nouns) -> dict[str, str]:
