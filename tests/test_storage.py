@@ -92,7 +92,7 @@ def test_a_model_comes_back_as_it_was(tmp_path, settings):
     save_model(model, tmp_path / "model")
     loaded = load_model(tmp_path / "model")
     assert_same_model(loaded, model)
-    assert loaded.decompose(2.0).abnormal.shape == model.decompose(2.0).abnormal.shape
+    assert loaded.decompose(2.0).strong.shape == model.decompose(2.0).strong.shape
     if model.selection_ is None:
         assert loaded.selection_ is None
     else:

@@ -188,8 +188,11 @@ def spoil(folder, how):
 )
 @pytest.mark.parametrize(
     "command",
-    [["rank"], ["abnormal"], ["recommend", "--same-as", "item-01"], ["report", "-o", "r.html"]],
-)
+    [
+        ["rank"], ["abnormal"], ["decompose"], ["recommend", "--same-as", "item-01"],
+        ["report", "-o", "r.html"],
+    ],
+)  # fmt: skip
 def test_a_spoilt_model_is_named_so(tmp_path, model_folder, monkeypatch, how, command):
     folder = shutil.copytree(model_folder, tmp_path / "model")
     spoil(folder, how)
@@ -254,6 +257,13 @@ ASKED = {
     "nothing to compare with": (["recommend"], "exactly one of --same-as and --better-than"),
     "two things to compare with": (
         ["recommend", "--same-as", "item-01", "--better-than", "item-02"], "exactly one of",
+    ),
+    "parts of an unknown user": (
+        ["decompose", "--user", "nobody"], "user 'nobody' is not among the 5 users",
+    ),
+    "noise below nothing": (
+        ["decompose", "--noise-level", "-0.5"],
+        "the noise level must be 0 or more, but it is -0.5.",
     ),
     "predictions in a file of no known kind": (
         ["predict", "pairs.csv", "-o", "out.xlsx"], ".xlsx is not one of .csv, .jsonl",

@@ -90,6 +90,7 @@ def test_every_result_can_be_piped(model_folder, votes_file, format):
             "predicted_losses",
         ],
         ("abnormal",): USER_COLUMNS + CARD_COLUMNS,
+        ("decompose",): ["user", "term", "item", "part", "deviation"],
         ("predict", votes_file): ["user", "left", "right", "winner", "p_left", "p_tie", "p_right"],
         ("recommend", "--same-as", "item-01"): ["item", "score", "difference"],
     }  # fmt: skip
@@ -109,6 +110,7 @@ def test_every_result_can_be_piped(model_folder, votes_file, format):
 def test_tables_for_people_fit_80_columns(model_folder, votes_file):
     for name, *rest in (
         ("rank",), ("rank", "--user", "user-01"), ("rank", "--matrix"), ("abnormal", "--all"),
+        ("decompose",), ("decompose", "--user", "user-01"),
         ("recommend", "--better-than", "item-01"),
         ("predict", str(votes_file), "--format", "table"),
     ):  # fmt: skip

@@ -16,6 +16,7 @@ COMMANDS = (
     ("rank", "--user", "user-01"),
     ("abnormal", "--all"),
     ("abnormal", "--effect"),
+    ("decompose",),
     ("recommend", "--better-than", "item-01"),
 )
 

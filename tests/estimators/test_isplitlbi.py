@@ -110,12 +110,12 @@ def test_progress_is_reported_up_to_the_end(X, y, model):
     assert reports[-1].done == pytest.approx(1.0)
 
 
-def test_the_decomposition_adds_up_and_its_abnormal_part_is_that_of_the_abnormal_users(model):
+def test_the_decomposition_adds_up_and_its_strong_part_is_that_of_users_who_have_left(model):
     parts = model.decompose()
     expected = model.parameters_.table()
-    total = parts.abnormal + parts.personal + parts.noise
+    total = parts.strong + parts.personal + parts.noise
     np.testing.assert_array_equal(total.toarray(), expected)
-    rows_used = np.flatnonzero(np.diff(parts.abnormal.indptr))
+    rows_used = np.flatnonzero(np.diff(parts.strong.indptr))
     assert set(model.users_[rows_used]) == set(model.left_consensus_)
     assert model.decompose(noise_level=np.inf).personal.nnz == 0
     assert model.decompose(noise_level=0.0).noise.nnz == 0

@@ -1,13 +1,15 @@
-"""What users' deviations are made of: abnormal, personal, noise."""
+"""What users' deviations are made of: strong, personal, noise."""
 
 from dataclasses import replace
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.data.layout import Layout
+from isplitlbi.errors import InvalidSetting
 from isplitlbi.evaluation.simulate import simulate
 from isplitlbi.model.decomposition import decompose, squares_by_term
 from isplitlbi.model.links import LINKS, Logistic, link_named
@@ -36,14 +38,27 @@ def test_three_parts_with_disjoint_supports_add_up_to_the_deviation_exactly(
     parts = decompose(votes, parameters, out, link_named(link), 1.0, noise_level)
 
     table = parameters.table()
-    total = parts.abnormal + parts.personal + parts.noise
+    total = parts.strong + parts.personal + parts.noise
     assert total.toarray().tobytes() == (table + 0.0).tobytes()
     supports = np.stack([part.toarray() != 0 for part in parts])
     assert supports.sum(axis=0).max() <= 1
-    # Nothing is stored that is zero, and what is abnormal is all of the users outside.
+    # Nothing is stored that is zero, and what is strong is all of the users outside.
     assert sum(part.nnz for part in parts) == np.count_nonzero(deviation)
     table[np.setdiff1d(np.arange(votes.n_users), out)] = 0.0
-    np.testing.assert_array_equal(parts.abnormal.toarray(), table)
+    np.testing.assert_array_equal(parts.strong.toarray(), table)
+
+    shares = parts.shares_of_parts()
+    has_some = np.any(parameters.table() != 0.0, axis=1)
+    np.testing.assert_allclose(shares.sum(axis=1), has_some, atol=1e-12)
+    np.testing.assert_array_equal(shares[:, 0], np.isin(np.arange(votes.n_users), out) & has_some)
+
+
+@pytest.mark.parametrize("noise_level", [-1.0, -np.inf, np.nan])
+def test_a_noise_level_below_nothing_is_refused(noise_level):
+    layout = Layout.of(ONE_VOTE)
+    parameters = Parameters(layout.vector, layout.slots, np.array([0.0, 0.0, 1.0]), np.zeros(3))
+    with pytest.raises(InvalidSetting, match=r"^the noise level must be 0 or more, but it is "):
+        decompose(ONE_VOTE, parameters, NOBODY, Logistic(), NU, noise_level)
 
 
 def test_a_higher_noise_level_leaves_less_that_is_personal():

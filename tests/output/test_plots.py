@@ -292,7 +292,7 @@ def test_without_matplotlib_the_error_says_what_to_install():
     code = (
         "import sys; sys.modules['matplotlib'] = None\n"
         "from isplitlbi.output import plots\n"
-        "try:\n    plots._axes(None, (1, 1))\n"
+        "try:\n    plots.new_axes(None, (1, 1))\n"
         "except ImportError as error:\n    print(error)\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

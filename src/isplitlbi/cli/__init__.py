@@ -2,14 +2,15 @@
 
 Results go to standard output, everything else to standard error.
 
-    app        all commands, in the order in which --help lists them
-    votes      the commands on files of votes: check, fit, evaluate, simulate
-    models     the commands on a fitted model: rank, abnormal, predict, recommend, report
-    demo       the simulated study
-    options    the options that several commands share, and how votes are read
-    settings   the settings of a model that is to be fitted, as options
-    flags      the settings of the library, spelled as options
-    exits      how a command ends: errors become sentences and exit codes
+    app          all commands, in the order in which --help lists them
+    votes        the commands on files of votes: check, fit, evaluate, simulate
+    models       the commands on a fitted model: rank, abnormal, predict, recommend, report
+    decomposing  what users' deviations are made of: decompose
+    demo         the simulated study
+    options      the options that several commands share, and how votes are read
+    settings     the settings of a model that is to be fitted, as options
+    flags        the settings of the library, spelled as options
+    exits        how a command ends: errors become sentences and exit codes
 """
 
 from isplitlbi.cli import exits

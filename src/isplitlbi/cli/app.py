@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 import isplitlbi
-from isplitlbi.cli import comparing, demo, later, models, votes
+from isplitlbi.cli import comparing, decomposing, demo, later, models, votes
 
 __all__ = ["app"]
 
@@ -27,6 +27,7 @@ COMMANDS = (
     votes.simulate,
     models.rank,
     models.abnormal,
+    decomposing.decompose,
     models.predict,
     models.recommend,
     models.report,

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from isplitlbi.estimators.effect import Effect
     from isplitlbi.nouns import Nouns
 
-__all__ = ["RowsFile", "load", "refuse_same_folder", "save_report"]
+__all__ = ["RowsFile", "known", "load", "refuse_same_folder", "save_report"]
 
 
 Matrix = Annotated[
@@ -85,7 +85,7 @@ def rank(
             f"--estimate {estimate} is for --user: the consensus is the same by any estimate."
         )
     fitted = load(model, call)
-    who = _known(fitted, "user", user)
+    who = known(fitted, "user", user)
     is_table = format is Format.table
     if matrix and is_table:
         print_pairs(standard_output(), fitted)
@@ -247,7 +247,7 @@ def _show_user(model: ScoreEstimator, user: str, fdr: float, format: Format) -> 
 
     from isplitlbi.output.tables import as_polars, users_table
 
-    votes = as_polars(model.telling_votes(_known(model, "user", user)))
+    votes = as_polars(model.telling_votes(known(model, "user", user)))
     if format is Format.table:
         print_user(standard_output(), users_table(model, fdr), user, model.nouns)
         chances = [f"{chance:.2g}" for chance in votes["probability"]]
@@ -354,9 +354,9 @@ def recommend(
         raise InvalidSetting("give exactly one of --same-as and --better-than.")
     fitted = load(model, call)
     found = fitted.recommend(
-        _known(fitted, "user", user),
-        same_as=_known(fitted, "item", same_as),
-        better_than=_known(fitted, "item", better_than),
+        known(fitted, "user", user),
+        same_as=known(fitted, "item", same_as),
+        better_than=known(fitted, "item", better_than),
     )
     if format is Format.table and not found:
         other = "as good as" if better_than is None else "better than"
@@ -432,7 +432,7 @@ def refuse_same_folder(before: Path, after: Path) -> None:
         )
 
 
-def _known(model: ScoreEstimator, kind: str, name: str | None) -> Any:
+def known(model: ScoreEstimator, kind: str, name: str | None) -> Any:
     """Return an id of the model as the model spells it; an unknown one is an error."""
     from isplitlbi.data.vocabulary import Vocabulary
 

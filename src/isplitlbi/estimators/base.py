@@ -44,6 +44,8 @@ from isplitlbi.typing import Floats, Mask
 if TYPE_CHECKING:
     from distributed import Client
 
+    from isplitlbi.model.decomposition import Decomposition
+
 
 __all__ = ["ScoreEstimator"]
 
@@ -247,6 +249,18 @@ class ScoreEstimator(MeasuredEstimator):
         index = self._voter(user)
         found = own_scores(self._known_how_surely(), index, self.ranking(user))
         return found.framed_as(self._frame_kind)
+
+    def decompose(self, noise_level: float = 2.0) -> Decomposition:
+        """Split the users' deviations into strong, personal and noise parts, where users leave.
+
+        Users leave on a path; a model without one refuses.
+        """
+        check_is_fitted(self, "fitted_")
+        self.refuse_without_users("nobody whose deviations could be split")
+        raise InvalidSetting(
+            f"a model of {type(self).__name__} has no path that users leave the consensus on, so "
+            "their deviations have no parts. Fit ISplitLBI."
+        )
 
     def relation(self, a: Any, b: Any, user: Any = None) -> Relation:
         """Say how item a stands to item b for a user: better, tied or worse."""

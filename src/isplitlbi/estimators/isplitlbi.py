@@ -203,13 +203,13 @@ class ISplitLBI(ScoreEstimator):
         self.call = call
 
     def decompose(self, noise_level: float = 2.0) -> Decomposition:
-        """Split the users' deviations into abnormal, personal and noise parts (Sec. 2.3).
+        """Split the users' deviations into strong, personal and noise parts (Sec. 2.3).
 
-        Abnormal is all of a user outside the consensus at the chosen time. Elsewhere, an entry
-        counts as personal above ``noise_level`` standard deviations of what noise alone would give.
+        Strong is all of a user outside the consensus at the chosen time. Elsewhere, an entry counts
+        as personal above ``noise_level`` standard deviations of what noise alone would give.
         """
         check_is_fitted(self, "fitted_")
-        self.refuse_without_users("no deviations of users to split")
+        self.refuse_without_users("nobody whose deviations could be split")
         out = self.path_.support_at(self.time_)
         found = decompose(self.votes(), self.parameters_, out, self.link_, self.nu_, noise_level)
         return found.framed_as(self._frame_kind)

@@ -1,4 +1,4 @@
-"""What users' deviations are made of: abnormal, personal, noise (paper, Sec. 2.3); and by term."""
+"""What users' deviations are made of: strong, personal, noise (paper, Sec. 2.3); and by term."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import scipy
 from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.data.frames import Tabular
 from isplitlbi.data.layout import SHARPNESS, TASTE, Layout
+from isplitlbi.errors import InvalidSetting
 from isplitlbi.lazy import pl
 from isplitlbi.model.links import Link
 from isplitlbi.model.parameters import Parameters
@@ -30,9 +31,12 @@ class Decomposition(Tabular):
     Each is a sparse matrix of users and places of the consensus vector: the items, then the traits,
     the threshold last. They add up to P exactly.
 
+    The paper calls the strong part abnormal (P_abn). Here *abnormal* always means what the tests of
+    users have found; the strong part is of users who have left the consensus.
+
     Attributes
     ----------
-    abnormal, personal, noise : csr_array
+    strong, personal, noise : csr_array
     shares : (n_users, n_terms)
         What each term, in the order of ``model.terms_.names``, has to do with how a user's margins
         and thresholds differ from the consensus, over the user's own votes: a share of all squares.
@@ -42,7 +46,7 @@ class Decomposition(Tabular):
         What the places after the items are.
     """
 
-    abnormal: csr_array
+    strong: csr_array
     personal: csr_array
     noise: csr_array
     shares: Floats
@@ -55,8 +59,21 @@ class Decomposition(Tabular):
         sizes = ", ".join(f"{part.nnz:,} {name}" for name, part in self._parts().items())
         return f"Decomposition: {sizes} deviations of {len(self.users):,} users"
 
+    @property
+    def terms(self) -> tuple[str, ...]:
+        """What the columns of ``shares`` are."""
+        return (TASTE, *self.traits)
+
+    def shares_of_parts(self) -> Floats:
+        """Return how much of every user's squared deviation is strong, personal, noise.
+
+        That is (n_users, 3): shares that add up to one, or nothing for a user without deviations.
+        """
+        squares = np.column_stack([np.asarray((part**2).sum(axis=1)) for part in self])
+        return _shares(squares)
+
     def _parts(self) -> dict[str, csr_array]:
-        return {"abnormal": self.abnormal, "personal": self.personal, "noise": self.noise}
+        return {"strong": self.strong, "personal": self.personal, "noise": self.noise}
 
     def _table(self) -> pl.DataFrame:
         """Return every number that is not zero: whose it is, of which term and item, which part.
@@ -81,40 +98,40 @@ class Decomposition(Tabular):
 
     def __iter__(self) -> Iterator[csr_array]:
         """Return the three parts one after another."""
-        return iter((self.abnormal, self.personal, self.noise))
+        return iter((self.strong, self.personal, self.noise))
 
 
 def decompose(
     votes: Comparisons,
     parameters: Parameters,
-    abnormal_users: Indices,
+    left_users: Indices,
     link: Link,
     nu: float,
     noise_level: float,
 ) -> Decomposition:
-    """Split P into what is abnormal, what is personal, and what is noise.
+    """Split P into what is strong, what is personal, and what is noise.
 
-    Abnormal is all of a user outside the consensus. Of the rest, an entry is personal where it
+    Strong is all of a user who has left the consensus. Of the rest, an entry is personal where it
     exceeds ``noise_level`` times the standard deviation it would have if the user voted like the
     consensus: with information h of the user's own votes on that entry, a ridge of variance nu
     turns their noise into a deviation of variance h / (h + 1/nu)**2.
     """
+    if not noise_level >= 0.0:  # which is so of what is no number, too
+        raise InvalidSetting(f"the noise level must be 0 or more, but it is {noise_level:g}.")
     slots, deviation = parameters.slots, parameters.deviation
     out = np.zeros(slots.n_users, dtype=np.bool_)
-    out[abnormal_users] = True
-    is_abnormal = out[slots.owner]
+    out[left_users] = True
+    is_strong = out[slots.owner]
     information = parameters.units**2 * _information(votes, parameters, link)
     noise_sd = np.sqrt(information) / (information + 1.0 / nu)
-    stands_out = ~is_abnormal & (np.abs(deviation) > noise_level * noise_sd)
-    squares = squares_by_term(votes, parameters)
-    total = squares.sum(axis=1, keepdims=True)
-    shares = np.divide(squares, total, out=np.zeros_like(squares), where=total > 0.0)
-    abnormal, personal, noise = (
+    stands_out = ~is_strong & (np.abs(deviation) > noise_level * noise_sd)
+    shares = _shares(squares_by_term(votes, parameters))
+    strong, personal, noise = (
         _matrix(parameters, np.where(part, deviation, 0.0))
-        for part in (is_abnormal, stands_out, ~is_abnormal & ~stands_out)
+        for part in (is_strong, stands_out, ~is_strong & ~stands_out)
     )
     traits = parameters.vector.traits
-    return Decomposition(abnormal, personal, noise, shares, votes.users, votes.items, traits)
+    return Decomposition(strong, personal, noise, shares, votes.users, votes.items, traits)
 
 
 def squares_by_term(votes: Comparisons, parameters: Parameters) -> Floats:
@@ -142,6 +159,12 @@ def squares_by_term(votes: Comparisons, parameters: Parameters) -> Floats:
         added.append(np.zeros(len(n_votes)))
     total = np.maximum(layout.sum_by_user(n_votes), 1e-300)
     return np.column_stack([layout.sum_by_user(n_votes * each**2) / total for each in added])
+
+
+def _shares(squares: Floats) -> Floats:
+    """Return what share of its row every square is; nothing where all of a row are zero."""
+    total = squares.sum(axis=1, keepdims=True)
+    return np.asarray(np.divide(squares, total, out=np.zeros_like(squares), where=total > 0.0))
 
 
 def _apart(layout: Layout, parameters: Parameters) -> Floats | None:

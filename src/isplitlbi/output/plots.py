@@ -1,8 +1,9 @@
 """Figures of a fitted model, good enough for a paper (they need ``isplitlbi[plots]``).
 
-Every function takes the model (`changes` takes a comparison of two) and, if wanted, the axes to
-draw on, and returns the axes. No display is needed: save the figure with
-``axes.figure.savefig(file)``.
+Every function takes the model (`changes` takes a comparison of two, `votes_graph` takes votes) and,
+if wanted, the axes to draw on, and returns the axes. No display is needed: save the figure with
+``axes.figure.savefig(file)``. `decomposition` has four panels: it takes and returns an array of
+four axes, so that this is ``axes[0, 0].figure.savefig(file)``.
 """
 
 from __future__ import annotations
@@ -11,17 +12,29 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.cluster.hierarchy import leaves_list, linkage
 
 from isplitlbi.abnormal import KINDS
-from isplitlbi.data.layout import SHARPNESS, TASTE, THRESHOLD, Tally, tally
-from isplitlbi.errors import InvalidSetting, InvalidVotes, MissingLibrary
+from isplitlbi.data.layout import SHARPNESS, TASTE, THRESHOLD
+from isplitlbi.errors import InvalidSetting, InvalidVotes
 from isplitlbi.estimators import ScoreEstimator
 from isplitlbi.estimators.changes import Changes
-from isplitlbi.markup import printable
+from isplitlbi.output.drawing import (
+    BAND,
+    INK,
+    MOST_BESIDE,
+    MOST_ITEMS,
+    MOST_USERS,
+    PALE,
+    name_columns,
+    new_axes,
+    of_all,
+    short_id,
+)
+from isplitlbi.output.graphs import comparison_graph, votes_graph
+from isplitlbi.output.heat_maps import decomposition, deviations
 from isplitlbi.output.words import factor, name_of_term
 from isplitlbi.selection import Scoring
-from isplitlbi.typing import Floats, Mask, Places
+from isplitlbi.typing import Floats, Mask
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -31,19 +44,14 @@ __all__ = [
     "comparison_graph",
     "consensus_ladder",
     "cross_validation",
+    "decomposition",
     "deviations",
     "distances",
     "path",
     "terms",
     "user_against_consensus",
+    "votes_graph",
 ]
-
-
-INK, PALE, BAND = "#2f3640", "#b4bdc9", "#eef1f5"
-MOST_USERS = 40  # names along an axis that lies
-MOST_ITEMS = 60  # names along one that stands
-MOST_BESIDE = 40  # names beside the scores that they belong to
-MOST_ON_CIRCLE = 24
 
 
 def path(model: ScoreEstimator, axes: Axes | None = None) -> Axes:
@@ -57,7 +65,7 @@ def path(model: ScoreEstimator, axes: Axes | None = None) -> Axes:
         raise InvalidSetting(f"this model has no path: it is a {type(model).__name__}.")
     if len(along.times) < 2:
         raise InvalidSetting("this model keeps a single time of its path: too large to be drawn.")
-    axes = _axes(axes, (8, 4.2))
+    axes = new_axes(axes, (8, 4.2))
     distance = np.array([along.at(time).distance_to_consensus() for time in along.times])
     for user in np.argsort(found.flagged, kind="stable"):
         colour = _colour(found.kind[user])
@@ -81,7 +89,7 @@ def cross_validation(
     if model.selection_ is None:
         why = "it has no path" if model.path_ is None else "its time was given"
         raise InvalidSetting(f"this model has no cross-validation: {why}.")
-    axes, curves = _axes(axes, (6, 3.6)), model.selection_.chosen
+    axes, curves = new_axes(axes, (6, 3.6)), model.selection_.chosen
     names = {
         "dense": "with all deviations",
         "sparse": f"with those of {model.nouns.users} who left",
@@ -109,7 +117,7 @@ def consensus_ladder(model: ScoreEstimator, axes: Axes | None = None) -> Axes:
     """
     ranking = model.ranking()
     n_items = len(ranking.items)
-    axes = _axes(axes, (6, min(2.0 + 0.22 * n_items, 14.0)))
+    axes = new_axes(axes, (6, min(2.0 + 0.22 * n_items, 14.0)))
     low, high = model.consensus_intervals()
     order = np.argsort(-model.consensus_, kind="stable")
     place = np.arange(n_items)
@@ -122,7 +130,7 @@ def consensus_ladder(model: ScoreEstimator, axes: Axes | None = None) -> Axes:
         ranking.scores, place, xerr=errors, fmt="o", ms=4, color=INK, ecolor=PALE, elinewidth=2
     )
     every = max(1, int(np.ceil(n_items / (2 * MOST_ITEMS))))
-    axes.set_yticks(place[::every], [_short(item) for item in ranking.items[::every]], size=8)
+    axes.set_yticks(place[::every], [short_id(item) for item in ranking.items[::every]], size=8)
     axes.set_ylim(n_items + (-0.4 if ranking.threshold is None else 0.6), -0.7)
     if ranking.threshold is not None:
         start = float(np.min(ranking.scores))
@@ -144,7 +152,7 @@ def user_against_consensus(model: ScoreEstimator, user: Any, axes: Axes | None =
         raise InvalidVotes("name a user to draw beside the consensus.")
     items, own, common = model.items_, model.scores(user), model.scores()
     compared, has_moved = model.parameters_.compared_by(index), _has_moved(model, own, common)
-    axes = _axes(axes, (6, min(2.0 + 0.18 * len(items), 12.0)))
+    axes = new_axes(axes, (6, min(2.0 + 0.18 * len(items), 12.0)))
     moved = compared & has_moved
     colours = [INK if each else PALE for each in compared]
     for item, colour in enumerate(colours):
@@ -157,52 +165,10 @@ def user_against_consensus(model: ScoreEstimator, user: Any, axes: Axes | None =
     apart = float(np.ptp([own, common])) / max(MOST_BESIDE, 1.3 * len(items))
     for x, scores, side in ((-0.04, common, "right"), (1.04, own, "left")):
         for place, height in zip(named, _spread(scores[named], apart), strict=True):
-            axes.text(x, height, _short(items[place]), ha=side, va="center", size=7,
+            axes.text(x, height, short_id(items[place]), ha=side, va="center", size=7,
                       color=colours[place])  # fmt: skip
     axes.set(xlim=(-0.85, 1.85), ylabel="score")
-    axes.set_xticks([0, 1], ["consensus", _short(user)])
-    return axes
-
-
-def deviations(
-    model: ScoreEstimator,
-    axes: Axes | None = None,
-    order: bool = True,
-    most: int | None = MOST_USERS,
-) -> Axes:
-    """Draw the deviations of users (columns) by item (rows); white is the consensus.
-
-    Items are ordered by the consensus; of more than 60, those with the largest deviations are
-    shown.
-
-    Parameters
-    ----------
-    order
-        Whether alike users stand side by side; otherwise those who deviate most come first.
-    most
-        How many users to show: those who deviate most. None for all of them; of more than 40, there
-        are no names.
-    """
-    table, nouns = _score_deviations(model), model.nouns
-    users = np.argsort(-np.linalg.norm(table, axis=1), kind="stable")[:most]
-    most_moved = np.argsort(-np.linalg.norm(table[users], axis=0), kind="stable")[:MOST_ITEMS]
-    best = np.argsort(-model.consensus_, kind="stable")
-    items = best[np.isin(best, most_moved)]
-    if order and len(users) > 2:
-        tree = linkage(table[users], "average", optimal_ordering=len(users) <= 500)
-        users = users[leaves_list(tree)]
-    shown = table[np.ix_(users, items)]
-    axes = _axes(axes, (8, 2.5 + 0.14 * len(items)))
-    largest = float(np.quantile(np.abs(shown), 0.995)) or 1.0
-    image = axes.imshow(
-        shown.T, aspect="auto", cmap="RdBu", vmin=-largest, vmax=largest, interpolation="nearest"
-    )
-    axes.figure.colorbar(image, ax=axes, label="own score minus consensus")
-    _name_columns(axes, model.users_[users])
-    axes.set_yticks(range(len(items)), [_short(item, 36) for item in model.items_[items]], size=7)
-    across = "similar ones side by side" if order else "the furthest first"
-    axes.set_xlabel(f"{nouns.users}, {across}{_of_all('furthest', users, model.users_)}")
-    axes.set_ylabel(f"{nouns.items}, best on top{_of_all('most moved', items, best)}")
+    axes.set_xticks([0, 1], ["consensus", short_id(user)])
     return axes
 
 
@@ -222,7 +188,7 @@ def distances(
         How many users to show: the furthest. None for all of them; of more than 40, there are no
         names.
     """
-    axes = _axes(axes, (8, 3.4))
+    axes = new_axes(axes, (8, 3.4))
     distance, found = model.distance_to_consensus(), model.abnormality_
     voted = model.summary_.votes_per_user > 0
     order = np.lexsort((-distance, model.entry_times_))
@@ -230,7 +196,7 @@ def distances(
     users = model.nouns.users
     if share is None:
         shown = order[np.argsort(-distance[order], kind="stable")][:most]
-        told = f"{users}, the furthest first{_of_all('first', shown, order)}"
+        told = f"{users}, the furthest first{of_all('first', shown, order)}"
     else:
         told = f"{users}, in the order in which they leave"
         some = max(1, round(share * len(order)))
@@ -245,24 +211,8 @@ def distances(
     _legend_of_kinds(axes, [found.kind[user] for user in shown])
     axes.set(xlabel=told, ylabel="distance to the consensus")
     axes.set_xlim(-0.8, len(shown) - 0.2)
-    _name_columns(axes, model.users_[shown])
+    name_columns(axes, model.users_[shown])
     return axes
-
-
-def _of_all(which: str, shown: NDArray[Any], everything: NDArray[Any]) -> str:
-    """Say which of many are shown; nothing where all of them are."""
-    n, n_all = len(shown), len(everything)
-    return f": the {which} {n} of {n_all:,}" if n < n_all else ""
-
-
-def _name_columns(axes: Axes, names: NDArray[Any]) -> None:
-    """Write names below the columns of a picture, unless they are too many to be read."""
-    if len(names) > MOST_USERS:
-        axes.set_xticks([])
-    else:
-        axes.set_xticks(
-            range(len(names)), [_short(name, 18) for name in names], size=7, rotation=90
-        )
 
 
 def terms(model: ScoreEstimator, axes: Axes | None = None) -> Axes:
@@ -275,7 +225,7 @@ def terms(model: ScoreEstimator, axes: Axes | None = None) -> Axes:
     rows = _distances_by_term(model)
     if not rows:
         raise InvalidSetting("this model has no terms to draw: it is the model of the paper.")
-    axes = _axes(axes, (8, 1.0 + 0.75 * len(rows)))
+    axes = new_axes(axes, (8, 1.0 + 0.75 * len(rows)))
     rng = np.random.default_rng(0)
     for place, values in enumerate(rows.values()):
         beside = place + rng.uniform(-0.28, 0.28, len(values))
@@ -285,7 +235,7 @@ def terms(model: ScoreEstimator, axes: Axes | None = None) -> Axes:
         axes.plot([low, high], [place, place], color=INK, lw=5, solid_capstyle="butt", zorder=3)
         axes.plot(middle, place, "o", ms=5, mfc="white", mec=INK, zorder=4)
     axes.axvline(0.0, color=INK, lw=1, ls=(0, (4, 3)), zorder=1)
-    axes.set_yticks(range(len(rows)), [_short(name) for name in rows])
+    axes.set_yticks(range(len(rows)), [short_id(name) for name in rows])
     axes.set_ylim(len(rows) - 0.5, -0.5)
     axes.set_xlabel(f"{model.nouns.users} compared with the group, in logits")
     return axes
@@ -314,65 +264,6 @@ def _ordinary_margin(model: ScoreEstimator) -> float:
     return float(np.sqrt(2.0) * np.std(model.consensus_ if reference is None else reference))
 
 
-def comparison_graph(model: ScoreEstimator, axes: Axes | None = None) -> Axes:
-    """Draw which items were compared with which, and how often.
-
-    A few items stand on a circle, in the order of the consensus: a line is as strong as votes are
-    many, an item is as large as its votes. On a circle of many, nobody could follow a line: more
-    than 24 are a table instead, the best first, with the votes on each pair as its colour.
-    """
-    found = tally(model.votes(), weighted=False)
-    order = np.argsort(-model.consensus_, kind="stable")
-    draw = _pairs_on_circle if len(order) <= MOST_ON_CIRCLE else _pairs_in_table
-    return draw(model, found, order, axes)
-
-
-def _pairs_on_circle(model: ScoreEstimator, found: Tally, order: Places, axes: Axes | None) -> Axes:
-    from matplotlib.collections import LineCollection
-
-    axes, n_items = _axes(axes, (6, 6)), len(order)
-    first, second, amount = found.first, found.second, found.amount
-    angle = np.empty(n_items)
-    angle[order] = np.pi / 2 - 2 * np.pi * np.arange(n_items) / n_items
-    x, y = np.cos(angle), np.sin(angle)
-    lines = np.stack(
-        [np.column_stack([x[first], y[first]]), np.column_stack([x[second], y[second]])], 1
-    )
-    strength = amount / amount.max()
-    axes.add_collection(
-        LineCollection(list(lines), linewidths=0.2 + 2.5 * strength, colors=INK, alpha=0.25)
-    )
-    votes_of = np.bincount(first, amount, n_items) + np.bincount(second, amount, n_items)
-    axes.scatter(
-        x, y, s=20 + 130 * votes_of / votes_of.max(), c=model.consensus_, cmap="viridis", zorder=3
-    )
-    for item in range(n_items):
-        side = "left" if x[item] >= 0 else "right"
-        axes.text(1.08 * x[item], 1.08 * y[item], _short(model.items_[item]), ha=side,
-                  va="center", size=7)  # fmt: skip
-    axes.set(xlim=(-1.5, 1.5), ylim=(-1.3, 1.3), aspect="equal")
-    axes.axis("off")
-    return axes
-
-
-def _pairs_in_table(model: ScoreEstimator, found: Tally, order: Places, axes: Axes | None) -> Axes:
-    n_items = len(order)
-    side = min(2.5 + 0.12 * n_items, 14.0)
-    axes = _axes(axes, (side + 0.8, side))
-    votes = np.full((n_items, n_items), np.nan)  # of pairs that were never compared
-    place = np.argsort(order)
-    first, second = place[found.first], place[found.second]
-    votes[first, second] = votes[second, first] = found.amount
-    image = axes.imshow(votes, cmap="viridis_r", vmin=0.0, interpolation="nearest")
-    axes.figure.colorbar(image, ax=axes, label="votes on the pair", shrink=0.6)
-    every = max(1, int(np.ceil(n_items / (2 * MOST_ITEMS))))
-    names = [_short(item, 36) for item in model.items_[order[::every]]]
-    axes.set_yticks(range(0, n_items, every), names, size=6)
-    axes.set_xticks(range(0, n_items, every), names, size=6, rotation=90)
-    axes.set_xlabel(f"{model.nouns.items}, best first; white where nobody compared the two")
-    return axes
-
-
 def changes(found: Changes, axes: Axes | None = None) -> Axes:
     """Draw by how much scores changed between two models (`isplitlbi.compare`), best on top.
 
@@ -380,7 +271,7 @@ def changes(found: Changes, axes: Axes | None = None) -> Axes:
     Items whose thin bar leaves out 0 have changed, and are dark.
     """
     n_items = len(found.items)
-    axes = _axes(axes, (6, min(1.2 + 0.24 * n_items, 14.0)))
+    axes = new_axes(axes, (6, min(1.2 + 0.24 * n_items, 14.0)))
     place = np.arange(n_items)
     colours = np.where(found.changed, INK, "#7f8b99")
     axes.axvline(0.0, color=INK, lw=1, ls=(0, (4, 3)), zorder=1)
@@ -388,27 +279,9 @@ def changes(found: Changes, axes: Axes | None = None) -> Axes:
     axes.hlines(place, found.low, found.high, color=PALE, lw=3.5, zorder=2)
     axes.scatter(found.change, place, s=22, c=colours.tolist(), zorder=3)
     every = max(1, int(np.ceil(n_items / (2 * MOST_ITEMS))))
-    axes.set_yticks(place[::every], [_short(item) for item in found.items[::every]], size=8)
+    axes.set_yticks(place[::every], [short_id(item) for item in found.items[::every]], size=8)
     axes.set_ylim(n_items - 0.4, -0.6)
     axes.set_xlabel("change of the score (95 %: one by one, all at once)")
-    return axes
-
-
-def _axes(axes: Axes | None, size: tuple[float, float]) -> Axes:
-    """Return the axes given, or new ones that need no display."""
-    if axes is not None:
-        return axes
-    try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise MissingLibrary(
-            "figures need matplotlib; install it with: pip install 'isplitlbi[plots]'"
-        ) from None
-    figure = Figure(figsize=size, layout="constrained", dpi=150)
-    FigureCanvasAgg(figure)
-    axes = figure.subplots()
-    axes.spines[["top", "right"]].set_visible(False)
     return axes
 
 
@@ -427,15 +300,6 @@ def _has_moved(model: ScoreEstimator, own: Floats, common: Floats) -> Mask:
         return np.asarray(np.abs(own - common) > model.threshold_)
     rank, rank_in_common = (np.argsort(np.argsort(-each, kind="stable")) for each in (own, common))
     return np.asarray(rank != rank_in_common)
-
-
-def _score_deviations(model: ScoreEstimator) -> Floats:
-    """Return own score minus consensus of all users and items."""
-    found, reference = model.parameters_, model.terms_.reference
-    table = found.table()[:, found.vector.scores] * model.terms_.scales[0]
-    if reference is not None:
-        table = table + found.all_of(SHARPNESS)[:, None] * reference
-    return table
 
 
 def _colour(kind: str) -> str:
@@ -490,11 +354,3 @@ def _legend_of_kinds(axes: Axes, kinds: list[str]) -> None:
         marks, labels, frameon=False, fontsize=8, ncols=4, loc="lower left",
         bbox_to_anchor=(0.0, 1.0),
     )  # fmt: skip
-
-
-def _short(label: Any, most: int = 28) -> str:
-    """Return an id short enough for a figure; nothing in it is taken for a formula."""
-    text = str(label)
-    text = printable(text)
-    text = text if len(text) <= most else f"{text[: most - 1]}…"
-    return text.replace("$", r"\$")

@@ -22,6 +22,7 @@ from isplitlbi.model.terms import Side
 from isplitlbi.nouns import Nouns
 from isplitlbi.output.report.boards import Board, boards_of, is_large, rows_of
 from isplitlbi.output.report.ids import plain_id, shown_id
+from isplitlbi.output.report.parts import parts_of
 from isplitlbi.output.report.people import Cards, features_of, people_of
 from isplitlbi.output.tables import users_table
 from isplitlbi.output.words import (
@@ -107,6 +108,7 @@ def tell(
         "has_habits": model.terms_.has_habits,
         "list_titles": LIST_TITLES,
         "people": people_of(model, cards),
+        "parts": parts_of(model),
         "features": features_of(model),
         "has_users": model.has_users,
         "common": _common(model),
