@@ -54,7 +54,7 @@ def supports_and_magnitudes(study: Study, model: ISplitLBI, file: Path) -> None:
         for users in (model.left_consensus_, model.abnormal_users_)
     )
     truth = np.where(study.truth.abnormal[:, None], study.truth.deviations, 0.0)
-    panels = {"Truth": truth, "Gamma at the chosen time": of_gamma, "Tests": named}
+    panels = {"Truth": truth, "Gamma, chosen time": of_gamma, "Tests": named}
     # Only differences of scores matter: all are shown around their own mean.
     panels = {name: each - each.mean(axis=1, keepdims=True) for name, each in panels.items()}
     largest = float(np.abs(truth).max())
