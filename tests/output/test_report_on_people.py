@@ -43,7 +43,8 @@ def test_what_people_differ_in_is_said_and_tabulated(featured, sources):
 
 
 def test_every_user_is_a_dot_of_every_picture(featured, sources):
-    pictures = re.findall(r"(?s)<svg.*?</svg>", sources["featured"])
+    people = sources["featured"].partition('<section id="people"')[2].partition("</section>")[0]
+    pictures = re.findall(r"(?s)<svg.*?</svg>", people)
     assert len(pictures) == 4  # sharpness, side, ties, length
     for picture in pictures:
         assert picture.count("<circle") == len(featured.users_)
