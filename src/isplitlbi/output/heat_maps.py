@@ -107,7 +107,7 @@ def decomposition(
     parts, nouns = model.decompose(noise_level), model.nouns
     shown = PartsShown.of(model, parts, most, MOST_ITEMS)
     if axes is None:
-        size = (12, 3.6 + 0.28 * (len(shown.items) + len(shown.traits)))
+        size = (12, 3.6 + 0.24 * (len(shown.items) + len(shown.traits)))
         axes = new_figure(size).subplots(2, 2, sharex=True, sharey=True)
     four = np.asarray(axes, dtype=object)
     if four.size != 4:
