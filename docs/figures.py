@@ -1,15 +1,26 @@
-"""Draw the figures of images/: all of `isplitlbi.output.plots`, of the study of the demo."""
+"""Draw the figures of images/: all of `isplitlbi.output.plots`, of the study of the demo.
+
+The graph of votes is of a small example, made up like the one in the paper's Section 1.
+"""
 
 from pathlib import Path
 
 import matplotlib as mpl
 
-from isplitlbi import ISplitLBI, compare
+from isplitlbi import Comparisons, ISplitLBI, compare
 from isplitlbi.data.splits import split_within_user
 from isplitlbi.evaluation.simulate import paper_study
 from isplitlbi.output import plots
 
 FOLDER = Path(__file__).parent / "images"
+
+EXAMPLE = [
+    ("ann", "V1", "V3", "tie"), ("ann", "V3", "V6", "left"), ("ann", "V2", "V4", "left"),
+    ("ann", "V4", "V5", "right"), ("ann", "V5", "V6", "left"), ("bob", "V1", "V3", "left"),
+    ("bob", "V3", "V6", "left"), ("bob", "V6", "V5", "tie"), ("bob", "V2", "V1", "left"),
+    ("bob", "V4", "V3", "tie"), ("cat", "V3", "V6", "right"), ("cat", "V1", "V2", "right"),
+    ("cat", "V5", "V4", "tie"), ("cat", "V6", "V3", "left"),
+]  # fmt: skip
 
 
 def main() -> None:
@@ -29,6 +40,8 @@ def main() -> None:
         "distances": plots.distances(model),
         "comparison-graph": plots.comparison_graph(model),
         "terms": plots.terms(model),
+        "decomposition": plots.decomposition(model)[0, 0],
+        "votes-graph": plots.votes_graph(Comparisons.from_arrays(*zip(*EXAMPLE, strict=True))),
     }
     for name, axes in figures.items():
         axes.figure.savefig(FOLDER / f"{name}.svg", facecolor="white", metadata={"Date": None})

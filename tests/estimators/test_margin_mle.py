@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from isplitlbi import MarginMLE, simulate
+from isplitlbi.errors import InvalidSetting
 
 NOISES = {"logistic": ("logistic", 1.0, 0.6), "probit": ("normal", 0.7, 0.4),
           "uniform": ("uniform", 0.2, 0.3)}  # fmt: skip
@@ -36,3 +37,5 @@ def test_nobody_has_a_ranking_of_their_own(votes):
     assert model.left_consensus_ == []
     assert np.isinf(model.entry_times_).all()
     assert (model.path_, model.selection_, model.time_) == (None, None, None)
+    with pytest.raises(InvalidSetting, match=r"^a model of MarginMLE has no path .* Fit ISplitLBI"):
+        model.decompose()

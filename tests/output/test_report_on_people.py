@@ -43,7 +43,8 @@ def test_what_people_differ_in_is_said_and_tabulated(featured, sources):
 
 
 def test_every_user_is_a_dot_of_every_picture(featured, sources):
-    pictures = re.findall(r"(?s)<svg.*?</svg>", sources["featured"])
+    people = sources["featured"].partition('<section id="people"')[2].partition("</section>")[0]
+    pictures = re.findall(r"(?s)<svg.*?</svg>", people)
     assert len(pictures) == 4  # sharpness, side, ties, length
     for picture in pictures:
         assert picture.count("<circle") == len(featured.users_)
@@ -113,7 +114,7 @@ def test_without_ties_no_section_speaks_of_them(forced, sources):
     told = study.study_of(forced)
     assert told["path"]["ties"] == "none" and told["path"]["habits"] is None
     assert told["consensus_tie_share"] is None and "tie_share" not in told["users"]
-    assert sources["forced"].count("<svg") == 2  # sharpness and side
+    assert sources["forced"].count("<svg") == 2 + 4  # sharpness and side; the parts of deviations
 
 
 def test_the_papers_model_has_none_of_it(papers, sources):

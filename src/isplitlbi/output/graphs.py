@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -25,6 +25,7 @@ COLOURS = (
     "#1f6fb4", "#d9542b", "#2b8a4b", "#8e5bb5", "#b8860b",
     "#c2378a", "#0f8b8d", "#7a4a2b", "#5b6470", "#7f9c1f",
 )  # fmt: skip
+RADIUS, LETTER = 1.9, 0.068  # inches: of the circle, and what a letter of a name takes
 BEND = 0.22  # between two lines of a pair, as a share of its length
 
 
@@ -96,7 +97,10 @@ def votes_graph(votes: Comparisons, axes: Axes | None = None) -> Axes:
     voters, users = np.unique(votes.user, return_inverse=True)
     compared, ends = np.unique([votes.left, votes.right], return_inverse=True)
     _refuse_many(votes.n_votes, len(voters), len(compared))
-    axes = new_axes(axes, (6.4, 5.2))
+    names = [short_id(item) for item in votes.items[compared]]
+    users_named = [short_id(user) for user in votes.users[voters]]
+    room = _Room.of(names, users_named)
+    axes = new_axes(axes, room.size())
     left, right = ends.reshape(2, -1)
     angle = np.pi / 2 - 2 * np.pi * np.arange(len(compared)) / len(compared)
     place = np.column_stack([np.cos(angle), np.sin(angle)])
@@ -109,13 +113,35 @@ def votes_graph(votes: Comparisons, axes: Axes | None = None) -> Axes:
             COLOURS[users[vote]], is_tie=outcome == 0,
         )  # fmt: skip
     axes.scatter(place[:, 0], place[:, 1], s=70, color=INK, zorder=3)
-    for (x, y), item in zip(place.tolist(), votes.items[compared], strict=True):
+    for (x, y), name in zip(place.tolist(), names, strict=True):
         side = "center" if abs(x) < 0.1 else "left" if x > 0 else "right"
-        axes.text(1.14 * x, 1.14 * y, short_id(item), ha=side, va="center", size=9)
-    _legend_of_votes(axes, [short_id(user) for user in votes.users[voters]])
-    axes.set(xlim=(-1.6, 2.0), ylim=(-1.3, 1.3), aspect="equal")
+        axes.text(1.14 * x, 1.14 * y, name, ha=side, va="center", size=8)
+    _legend_of_votes(axes, users_named)
+    axes.set(aspect="equal", **room.limits())
     axes.axis("off")
     return axes
+
+
+class _Room(NamedTuple):
+    """How many inches names beside the circle and the legend of users take."""
+
+    beside: float
+    legend: float
+
+    @classmethod
+    def of(cls, items: list[str], users: list[str]) -> _Room:
+        longest_item, longest_user = (max(map(len, names)) for names in (items, users))
+        return cls(LETTER * longest_item, 0.5 + LETTER * longest_user)
+
+    def size(self) -> tuple[float, float]:
+        return 2.4 * RADIUS + 2 * self.beside + self.legend, 2.4 * RADIUS + 0.4
+
+    def limits(self) -> dict[str, tuple[float, float]]:
+        right = 1.2 + (self.beside + self.legend) / RADIUS
+        return {
+            "xlim": (-1.2 - self.beside / RADIUS, right),
+            "ylim": (-1.2 - 0.4 / RADIUS, 1.2),
+        }
 
 
 def _refuse_many(n_votes: int, n_users: int, n_items: int) -> None:
@@ -163,7 +189,9 @@ def _legend_of_votes(axes: Axes, users: list[str]) -> None:
     from matplotlib.lines import Line2D
 
     marks = [Line2D([], [], color=colour, lw=3) for colour in COLOURS[: len(users)]]
-    whose = axes.legend(marks, users, frameon=False, fontsize=8, loc="upper right")
+    whose = axes.legend(
+        marks, users, frameon=False, fontsize=8, loc="upper right", borderaxespad=0.0
+    )
     axes.add_artist(whose)  # the next legend would take its place
     kinds = [
         Line2D([], [], color=INK, lw=1.5, marker=">", markevery=[1], ms=5),
@@ -171,5 +199,5 @@ def _legend_of_votes(axes: Axes, users: list[str]) -> None:
     ]
     axes.legend(
         kinds, ["from the better to the worse", "tie"], frameon=False, fontsize=8, ncols=2,
-        loc="upper center", bbox_to_anchor=(0.5, 0.02),
+        loc="lower center", borderaxespad=0.0,
     )  # fmt: skip

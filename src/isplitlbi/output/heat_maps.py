@@ -27,6 +27,7 @@ from isplitlbi.typing import Floats
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.image import AxesImage
 
     from isplitlbi.nouns import Nouns
 
@@ -105,31 +106,22 @@ def decomposition(
     """
     parts, nouns = model.decompose(noise_level), model.nouns
     shown = PartsShown.of(model, parts, most, MOST_ITEMS)
-    n_rows = len(shown.items) + len(shown.traits)
     if axes is None:
-        size = (12, 2.6 + 2 * (0.5 + 0.14 * n_rows))
+        size = (12, 3.6 + 0.24 * (len(shown.items) + len(shown.traits)))
         axes = new_figure(size).subplots(2, 2, sharex=True, sharey=True)
-    from matplotlib.colors import FuncNorm
-
     four = np.asarray(axes, dtype=object)
     if four.size != 4:
         raise InvalidSetting(f"the decomposition has four panels, but {four.size} axes were given.")
     tables = shown.panels(parts)
     finite = np.abs(tables[0][np.isfinite(tables[0])])
     largest = float(np.quantile(finite, 0.99)) if len(finite) else 1.0
-    scale = FuncNorm((_signed_root, _signed_square), -largest, largest)
     names = [short_id(item, 30) for item in model.items_[shown.items]]
     names += [short_id(parts.traits[place], 30) for place in shown.traits]
     for panel, table, title in zip(four.flat, tables, _titles(parts, shown, nouns), strict=True):
-        panel.set_facecolor(GROUND)
-        image = panel.imshow(table, aspect="auto", cmap="RdBu", norm=scale, interpolation="nearest")
+        image = _draw_part(panel, table, largest, shown)
         panel.set_title(title, size=9, loc="left")
-        if 0 < shown.n_left < len(shown.users):
-            panel.axvline(shown.n_left - 0.5, color=INK, lw=1, ls=(0, (4, 3)))
-        if len(shown.traits):
-            panel.axhline(len(shown.items) - 0.5, color=INK, lw=0.8)
         name_columns(panel, model.users_[shown.users])
-        panel.set_yticks(range(n_rows), names, size=7)
+        panel.set_yticks(range(len(names)), names, size=7)
         panel.label_outer()
     units = "" if model.terms_.ties == "bounded" else ", in units of the terms"
     figure = four.flat[0].figure
@@ -137,10 +129,23 @@ def decomposition(
         image, ax=list(four.flat), extend="both", label=f"deviation from the consensus{units}",
         shrink=0.7, aspect=40, ticks=_ticks(largest), format="%g",
     )  # fmt: skip
-    chosen = of_all("most moved", shown.items, model.items_)
     figure.supxlabel(_columns_in_words(shown, nouns), size=9)
+    chosen = of_all("most moved", shown.items, model.items_)
     figure.supylabel(f"{nouns.items}, best on top{chosen}", size=9)
     return four
+
+
+def _draw_part(panel: Axes, table: Floats, largest: float, shown: PartsShown) -> AxesImage:
+    """Draw a table, with a line after those who have left and one below the items."""
+    from matplotlib.colors import FuncNorm
+
+    panel.set_facecolor(GROUND)
+    if 0 < shown.n_left < len(shown.users):
+        panel.axvline(shown.n_left - 0.5, color=INK, lw=1, ls=(0, (4, 3)))
+    if len(shown.traits):
+        panel.axhline(len(shown.items) - 0.5, color=INK, lw=0.8)
+    scale = FuncNorm((_signed_root, _signed_square), -largest, largest)
+    return panel.imshow(table, aspect="auto", cmap="RdBu", norm=scale, interpolation="nearest")
 
 
 def _ticks(largest: float) -> list[float]:
