@@ -123,6 +123,7 @@ class Folding:
     seed: int | None
     given: Indices | None = None
     stratified: bool = True  # by outcome, as in the paper
+    has_sides: bool = True  # whether left and right mean something; else they do not count
 
     def check(self, n_votes: int) -> None:
         """Refuse a number of folds that cannot be."""
@@ -138,7 +139,8 @@ class Folding:
 
         def deal() -> list[tuple[Comparisons, Comparisons]]:
             numbers: Any = runtime.numbers(self.seed)
-            return held_out_parts(votes, self.n_folds, numbers, self.given, others, self.stratified)
+            dealt = votes if self.has_sides else votes.lower_first()
+            return held_out_parts(dealt, self.n_folds, numbers, self.given, others, self.stratified)
 
         return runtime.kept(self, deal)
 

@@ -16,6 +16,7 @@ import numpy as np
 from isplitlbi.abnormal import DIFFERENT, LISTS, UNRELIABLE, Abnormality, check_fdr
 from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.data.labels import NUMBERS, OutcomeLabels
+from isplitlbi.data.outcomes import Sides
 from isplitlbi.errors import InvalidSetting, InvalidVotes
 from isplitlbi.estimators.cards import OwnScores, effect_of_features, own_scores
 from isplitlbi.estimators.certainty import Standing
@@ -193,6 +194,12 @@ class ScoreEstimator(MeasuredEstimator):
         check_is_fitted(self, "fitted_")
         return not self._is_anonymous
 
+    @property
+    def has_sides(self) -> bool:
+        """Whether left and right are said to mean something; see ``sides`` of `ISplitLBI`."""
+        sides: Sides = getattr(self, "sides", "known")
+        return sides == "known"
+
     # --- rankings ---------------------------------------------------------------------------
 
     def scores(self, user: Any = None) -> Floats:
@@ -322,8 +329,7 @@ class ScoreEstimator(MeasuredEstimator):
         from isplitlbi.abnormal.job import FindAbnormal, find_abnormal_on
 
         seed, consensus = self.random_state or 0, self.parameters_.common
-        has_sides = getattr(self, "sides", "known") == "known"
-        job = FindAbnormal(self.link_, consensus, fdr, seed, self.delta, has_sides)
+        job = FindAbnormal(self.link_, consensus, fdr, seed, self.delta, self.has_sides)
         self._remember(find_abnormal_on(runtime, job, progress))
 
     def _remember(self, found: Abnormality) -> None:
@@ -347,7 +353,8 @@ class ScoreEstimator(MeasuredEstimator):
 
         index, votes = self._voter(user), self.votes()
         own = votes.subset(votes.user == index)
-        found = find_telling_votes(own, self.link_, self.test_users().consensus, most)
+        consensus = self.test_users().consensus
+        found = find_telling_votes(own, self.link_, consensus, most, has_sides=self.has_sides)
         told = [
             TellingVote(self.items_[left], self.items_[right], *vote)
             for _, left, right, *vote in zip(*(column.tolist() for column in found), strict=True)

@@ -332,7 +332,8 @@ def evaluate(
     settings = _figures(kept) | told.as_dict() | {
         "methods": names, "repeats": repeats, "test_share": test_share, "min_votes": min_votes,
     }  # fmt: skip
-    return Evaluation(settings, _table(trials, names), _reliabilities(trials), verdict_on(kept))
+    verdict = verdict_on(kept, sides=sides)
+    return Evaluation(settings, _table(trials, names), _reliabilities(trials), verdict)
 
 
 def _methods_for(votes: Comparisons, methods: Sequence[str] | None) -> list[str]:
