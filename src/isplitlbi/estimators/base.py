@@ -261,7 +261,8 @@ class ScoreEstimator(MeasuredEstimator):
     ) -> Recommendations:
         """Recommend items as good as one, or slightly better than one; nearest first.
 
-        That is a list of ids, and a table of their scores (``to_frame``).
+        That is a list of ids, and a table of their scores (``to_frame``). For a user, it says which
+        items the user has compared; the consensus places the others.
         """
         if (same_as is None) == (better_than is None):
             raise InvalidSetting("give exactly one of same_as and better_than.")
@@ -274,7 +275,10 @@ class ScoreEstimator(MeasuredEstimator):
         (item,) = self._known_items([same_as if better_than is None else better_than])
         scores = self.scores(user)
         found = choose(scores, self.threshold(user), item, self.habits_)
-        return Recommendations(self.items_, scores, found, item).framed_as(self._frame_kind)
+        index = self.user_index(user)
+        compared = self.parameters_.compared_by(index) if index >= 0 else None
+        recommended = Recommendations(self.items_, scores, found, item, compared)
+        return recommended.framed_as(self._frame_kind)
 
     # --- users ------------------------------------------------------------------------------
 

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 __all__ = ["Prepared", "prepared"]
 
 MANY_MORE = 1.1  # times as many votes: tests are then repeated
-# From so many votes on, the path is followed no further than to the chosen time. What comes later is
-# most of the work; who will leave when is then told by where everybody is at that time.
+# From so many votes on, the path is followed no further than to the chosen time. What comes later
+# is most of the work; who will leave when is then told by where everybody is at that time.
 MANY_VOTES = 100_000
 
 M = TypeVar("M", bound="ISplitLBI")
