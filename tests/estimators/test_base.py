@@ -169,7 +169,7 @@ def test_recommendations_say_what_the_user_never_compared():
     votes = Comparisons.from_arrays(
         users[seen], left[seen], right[seen], np.where(left < right, 1, -1)[seen]
     )
-    model = ISplitLBI(**QUICK, with_tests=False).fit(votes)
+    model = ISplitLBI(**QUICK).fit(votes)
     found = model.recommend("ann", better_than="e")
     table = found.to_frame()
     assert set(found) == {"a", "b", "c", "d"}
