@@ -42,8 +42,8 @@ from isplitlbi.selection import SCORINGS
 HERE = Path(__file__).resolve().parent
 
 WARNINGS = """\
-Two warnings about the published figures. The paper computes its F1s in an unusual way: for "left
-wins", a predicted tie counts as a prediction of a win where that is wrong and as none where it
+Two warnings about the published figures. The paper names micro- and macro-F1 without a formula. The
+program that was published with it computes them in an unusual way: for "left wins", a predicted tie counts as a prediction of a win where that is wrong and as none where it
 would be right, and its macro-F1 is the harmonic mean of mean precision and mean recall. `paper_f1`
 reproduces that, from predictions by the threshold rule; it lies .02 to .04 below the standard
 micro-F1 on the same predictions. And the distributed program pairs votes with the wrong users
@@ -110,7 +110,7 @@ def run_study(run: Run, name: str) -> bool:
         scores_table(found),
     ]
     if published:
-        text += ["## The paper's own F1s, beside the published ones\n",
+        text += ["## The F1s of the published program, beside the published ones\n",
                  published_table(found, published), WARNINGS]  # fmt: skip
     text += ["## Precision and recall by class (medians)\n", classes_table(found)]
     if study.get("reliability") or name == "age":
@@ -195,14 +195,15 @@ def run_splits(run: Run) -> bool:
     if not rows:
         return True
     header = ["", "folds choose by", "authors' micro", "macro", "ours, map: micro", "macro",
-              "ours, threshold: micro", "macro", "paper's micro", "macro"]  # fmt: skip
+              "ours, threshold: micro", "macro", "published program's micro", "macro"]  # fmt: skip
     text = [
         "# Fixed splits\n",
         "The authors' program and ours on the same test votes (standard F1s); nu, kappa and the "
         "time are chosen by the folds that come with the splits, by each of three criteria. Which "
         f"criterion is judged ({judged}) was settled with these test votes in sight.\n",
         markdown(header, rows),
-        "The last two columns are the paper's own F1s of our predictions by the threshold rule.\n",
+        "The last two columns are our predictions by the threshold rule, with the F1s of the "
+        "published program.\n",
     ]
     run.write("splits.md", "\n".join(text))
     return well or run.quick

@@ -228,7 +228,7 @@ Methods = Annotated[
 Repeats = Annotated[int, typer.Option(min=1, help="Number of random splits.")]
 TestShare = Annotated[float, typer.Option(help="Share of every user's votes that is held out.")]
 MinVotes = Annotated[
-    int, typer.Option(min=1, help="Leave out users with fewer votes; 7 in the paper.")
+    int, typer.Option(min=1, help="Leave out users with fewer votes; 7 in the published program.")
 ]
 SettingsScoring = Annotated[
     str, typer.Option(help="Score that chooses nu, kappa and time: log_loss, micro_f1 or macro_f1.")

@@ -32,9 +32,9 @@ class Explicit:
     ----------
     step_scale : float
         Step in units of 1 / (kappa * curvature), where the curvature is a bound on the norm of the
-        Hessian. The paper prints the square of that norm: in units, that is no step, and with a sum
-        of losses it would be smaller than needed by as many times as the norm says. The curvature
-        is bounded anew at every step, because that of the thresholds grows like
+        Hessian. The paper prints the square of that norm. Then the step would depend on the unit of
+        the loss and, with a sum of losses, be far smaller than needed. The curvature is bounded
+        anew at every step, because that of the thresholds grows like
         ties / threshold**2, or with their logarithms like votes * threshold**2. Up to 1 the scheme
         is stable; the bound has some slack, so that a little above 1 it often still is.
     projection : {"joint", "separate"}
