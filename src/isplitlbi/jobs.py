@@ -11,7 +11,7 @@ import numpy as np
 
 from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.data.layout import Slots
-from isplitlbi.data.splits import held_out_parts
+from isplitlbi.data.splits import held_out_parts, lower_first
 from isplitlbi.errors import InvalidSetting, PathFailed
 from isplitlbi.model.links import Link
 from isplitlbi.model.terms import Terms
@@ -139,7 +139,7 @@ class Folding:
 
         def deal() -> list[tuple[Comparisons, Comparisons]]:
             numbers: Any = runtime.numbers(self.seed)
-            dealt = votes if self.has_sides else votes.lower_first()
+            dealt = votes if self.has_sides else lower_first(votes)
             return held_out_parts(dealt, self.n_folds, numbers, self.given, others, self.stratified)
 
         return runtime.kept(self, deal)

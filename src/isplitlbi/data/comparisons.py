@@ -440,24 +440,6 @@ class Comparisons:
             parts["id"] = self.id.gather(chosen)
         return replace(self, **parts, whole=self if self.whole is None else self.whole)
 
-    def lower_first(self) -> Self:
-        """Return the same votes with the item of the lower index on the left of each.
-
-        This is for where sides mean nothing: votes that differ in their sides are then the same.
-        """
-        turned = self.left > self.right
-        parts: dict[str, Any] = {
-            "left": np.where(turned, self.right, self.left),
-            "right": np.where(turned, self.left, self.right),
-            "outcome": np.where(turned, -self.outcome, self.outcome),
-        }
-        freeze(*parts.values())
-        if self.features is not None:
-            sign = np.where(turned, -1.0, 1.0)[:, None]
-            differences = sign * self.features.differences + 0.0  # of two zeros, the positive one
-            parts["features"] = replace(self.features, differences=differences)
-        return replace(self, **parts)
-
     def without(self, users: Any = (), items: Any = ()) -> Self:
         """Return the votes without those of some users and on some items.
 

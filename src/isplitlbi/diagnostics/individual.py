@@ -25,7 +25,7 @@ import scipy
 from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.data.layout import TASTE, THRESHOLD, Shown
 from isplitlbi.data.outcomes import Sides
-from isplitlbi.data.splits import n_units, units
+from isplitlbi.data.splits import lower_first, n_units, units
 from isplitlbi.diagnostics.facts import Facts, sums
 from isplitlbi.diagnostics.findings import Finding, Severity
 from isplitlbi.model.answering import log_probabilities
@@ -63,7 +63,7 @@ def individual_rankings(facts: Facts) -> Iterator[Finding]:
     if len(facts.active_users) < 2 or facts.decided == 0:
         return
     if not facts.has_sides:  # which side an item was on must not count, in folds neither
-        facts = Facts.of(facts.votes.lower_first(), has_sides=False)
+        facts = Facts.of(lower_first(facts.votes), has_sides=False)
     measured = measure(facts.votes, has_sides=facts.has_sides)
     yield TooFewVotes() if measured is None else _verdict(measured)
 

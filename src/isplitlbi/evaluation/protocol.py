@@ -305,11 +305,9 @@ def evaluate(
     test_share
         Share of every user's votes to hold out.
     min_votes
-        Leave out users with fewer votes; the program that was published with the paper has 7, the
-        paper does not say.
+        Leave out users with fewer votes; 7 in the published program, and the paper does not say.
     rule
-        How methods with probabilities decide; the F1s of the published program are always by the
-        threshold.
+        How methods with probabilities decide; `paper_f1` is always by the threshold.
     scoring
         By what iSplit LBI and LBI choose nu, kappa and the time on their inner folds.
     terms, ties, sides
