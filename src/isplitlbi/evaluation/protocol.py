@@ -300,10 +300,8 @@ def evaluate(
         The votes.
     methods
         Names from `METHODS` or `FAMILIES`; an anonymous crowd leaves out those about users alone.
-    repeats
-        Number of splits.
-    test_share
-        Share of every user's votes to hold out.
+    repeats, test_share
+        Number of splits, and the share of every user's votes to hold out.
     min_votes
         Leave out users with fewer votes; 7 in the published program, and the paper does not say.
     rule
