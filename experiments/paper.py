@@ -51,11 +51,12 @@ PROGRAM = "isplitlbi-program"  # with nu and kappa of the published program
 F1S = ("micro", "macro")
 
 WARNINGS = """\
-Two warnings about the published figures. The published program computes its F1s in an unusual way:
-for "left wins", a predicted tie counts as a prediction of a win where that is wrong and as none
-where it would be right, and its macro-F1 is the harmonic mean of mean precision and mean recall.
-`paper_f1` reproduces that, from predictions by the threshold rule; it lies .02 to .04 below the
-standard micro-F1 on the same predictions. And the program pairs votes with the wrong users unless
+Two warnings about the published figures. The paper names micro- and macro-F1 without a formula. The
+program that was published with it computes them in an unusual way: for "left wins", a predicted tie
+counts as a prediction of a win where that is wrong and as none where it would be right, and its
+macro-F1 is the harmonic mean of mean precision and mean recall. `paper_f1` reproduces that, from
+predictions by the threshold rule; it lies .02 to .04 below the standard micro-F1 on the same
+predictions. And the program pairs votes with the wrong users unless
 the rows are sorted by user; on the college file, where all ties stand last, that leaks the outcome,
 so that the published college figures cannot be compared directly. What the paper's tables call
 median, its text calls average; both are here.

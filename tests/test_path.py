@@ -42,6 +42,7 @@ def small_path(**changes):
             "nu": 0.1,
             "kappa": 1e300,
             "projection": "joint",
+            "sparse_from": "new",
         },
     )
     return replace(path, **changes)

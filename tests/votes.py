@@ -79,7 +79,7 @@ def multiset(votes):
 
 
 def rebuilt(votes, order=None, swapped=False):
-    """Build the votes anew from their labels: in another order, left and right exchanged."""
+    """Build the votes anew from their labels: in another order, all or some sides exchanged."""
     order = np.arange(votes.n_votes) if order is None else order
     left = np.where(swapped, votes.items[votes.right], votes.items[votes.left])
     right = np.where(swapped, votes.items[votes.left], votes.items[votes.right])
@@ -87,9 +87,9 @@ def rebuilt(votes, order=None, swapped=False):
     columns = (votes.users[votes.user], left, right, outcome, votes.weight, votes.group)
     features = None
     if votes.features is not None:
-        sign = -1 if swapped else 1
+        sign = np.where(swapped, -1, 1)
         numbers = zip(votes.features.names, votes.features.columns, strict=True)
-        features = {name: sign * column[order] for name, column in numbers}
+        features = {name: (sign * column)[order] for name, column in numbers}
     return Comparisons.from_arrays(
         *(None if c is None else c[order] for c in columns), features=features,
         time=None if votes.time is None else votes.time[order],

@@ -94,6 +94,8 @@ class FitSettings:
         What the cross-validation optimises, how outcomes are predicted in it, and by what.
     seed : int or None
         Of the folds.
+    has_sides : bool
+        Whether left and right mean something; folds do not depend on them otherwise.
     keeps_kappa : bool
         Whether kappa is as given, where few differ by much, too.
     stops_at_time : bool
@@ -116,6 +118,7 @@ class FitSettings:
     rule: Rule = "map"
     estimate: Estimate = "dense"
     seed: int | None = 0
+    has_sides: bool = True
     keeps_kappa: bool = True
     stops_at_time: bool = False
     snapshots: Path | None = None
@@ -365,7 +368,9 @@ class _Fit:
         settings = self.settings
         # Folds in which everybody ties as often as elsewhere flatter thresholds of their own.
         stratified = settings.terms.ties == "bounded"
-        folding = Folding(settings.n_folds, settings.seed, settings.folds, stratified)
+        folding = Folding(
+            settings.n_folds, settings.seed, settings.folds, stratified, settings.has_sides
+        )
         folding.check(self.runtime.summary.n_votes)
         n_folds: int = self.runtime.run(CountFolds(folding), Reporter())
         return [Fold(folding, number) for number in range(n_folds)]

@@ -11,7 +11,7 @@ import numpy as np
 
 from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.data.layout import Slots
-from isplitlbi.data.splits import held_out_parts
+from isplitlbi.data.splits import held_out_parts, lower_first
 from isplitlbi.errors import InvalidSetting, PathFailed
 from isplitlbi.model.links import Link
 from isplitlbi.model.terms import Terms
@@ -123,6 +123,7 @@ class Folding:
     seed: int | None
     given: Indices | None = None
     stratified: bool = True  # by outcome, as in the paper
+    has_sides: bool = True  # whether left and right mean something; else they do not count
 
     def check(self, n_votes: int) -> None:
         """Refuse a number of folds that cannot be."""
@@ -138,7 +139,8 @@ class Folding:
 
         def deal() -> list[tuple[Comparisons, Comparisons]]:
             numbers: Any = runtime.numbers(self.seed)
-            return held_out_parts(votes, self.n_folds, numbers, self.given, others, self.stratified)
+            dealt = votes if self.has_sides else lower_first(votes)
+            return held_out_parts(dealt, self.n_folds, numbers, self.given, others, self.stratified)
 
         return runtime.kept(self, deal)
 

@@ -92,7 +92,10 @@ def test_every_result_can_be_piped(model_folder, votes_file, format):
         ("abnormal",): USER_COLUMNS + CARD_COLUMNS,
         ("decompose",): ["user", "term", "item", "part", "deviation"],
         ("predict", votes_file): ["user", "left", "right", "winner", "p_left", "p_tie", "p_right"],
-        ("recommend", "--same-as", "item-01"): ["item", "score", "difference"],
+        ("recommend", "--better-than", "item-01"): ["item", "score", "difference"],
+        ("recommend", "--better-than", "item-01", "--user", "user-01"): [
+            "item", "score", "difference", "compared",
+        ],
     }  # fmt: skip
     for (name, *rest), expected in columns.items():
         shown = invoke(name, str(model_folder), *map(str, rest), "--format", format)
@@ -450,3 +453,26 @@ def test_pairs_that_are_spelled_otherwise_are_told_unless_one_wants_quiet(model_
     assert "In the header, 'User' is read as 'user'." in done.stderr
     quiet = run("predict", model_folder, file, "--quiet")
     assert (quiet.stdout, quiet.stderr) == (done.stdout, "")
+
+
+def test_recommend_marks_what_the_user_never_compared(tmp_path):
+    votes = ["user,left,right,winner"]
+    for user in ("ann", "bob", "eva"):
+        items = "abc" if user == "ann" else "abcde"
+        votes += [
+            f"{user},{one},{other},{'left' if one < other else 'right'}"
+            for one in items
+            for other in items
+            if one != other
+        ]
+    (tmp_path / "votes.csv").write_text("\n".join(votes) + "\n")
+    output_of("fit", tmp_path / "votes.csv", "-o", tmp_path / "model", "--time", "0.5", "-q")
+    asked = ("recommend", tmp_path / "model", "--better-than", "e", "--user")
+    told = output_of(*asked, "ann")
+    assert "d*" in told and "a*" not in told
+    assert "* never compared by this user: placed by the consensus." in told
+    assert "never compared" not in output_of(*asked, "bob")
+    rows = json.loads(output_of(*asked, "ann", "--format", "json"))
+    assert {row["item"]: row["compared"] for row in rows} == dict(a=True, b=True, c=True, d=False)
+    called = output_of(*asked, "ann", "--call", "users=person/people", "--call", "items=models")
+    assert "by this person" in called

@@ -160,3 +160,41 @@ def test_as_good_as_another_is_refused_in_a_sentence(forced_folder, monkeypatch,
 def test_ties_can_be_allowed_where_nobody_declared_one(forced_file, tmp_path):
     model = fitted(forced_file, tmp_path, "--ties", "allowed")
     assert model.threshold_ is not None and model.terms_.has_ties
+
+
+# --- sides that mean nothing -----------------------------------------------------------------
+
+
+def test_check_says_nothing_of_sides_that_mean_nothing(tmp_path):
+    file = tmp_path / "votes.csv"
+    assert invoke("simulate", "-o", file, "--users", "20", "--items", "6", "--least", "30",
+                  "--most", "40", "--side", "1.5,0.2").exit_code == 0  # fmt: skip
+    codes = [
+        [finding["code"] for finding in json.loads(output_of(*asked))["findings"]]
+        for asked in (("check", file, "--format", "json"),
+                      ("check", file, "--format", "json", "--sides", "unknown"))
+    ]  # fmt: skip
+    assert "position-bias" in codes[0]
+    assert not {"position-bias", "one-sided-users", "one-answer-users"} & set(codes[1])
+
+
+def test_check_refuses_other_words_for_sides(votes_file, monkeypatch, capsys):
+    told = refused(monkeypatch, capsys, "check", votes_file, "--sides", "top")
+    assert "--sides 'top' is not one of known, unknown." in told
+
+
+def test_nobody_is_position_biased_in_a_folder_of_sides_that_mean_nothing(tmp_path):
+    file = tmp_path / "votes.csv"
+    invoke("simulate", "-o", file, "--users", "20", "--items", "6", "--least", "30", "--most", "30")
+    lines = file.read_text().splitlines()
+    others = [line.split(",")[1:3] for line in lines[1:61]]
+    lines += [",".join(["lefty", *pair, "left"]) for pair in others]
+    file.write_text("\n".join(lines) + "\n")
+    for sides, kinds in (("known", {"position-biased"}), ("unknown", {"careless", "unclear"})):
+        folder = tmp_path / sides
+        assert invoke("fit", file, "-o", folder, *QUICK, "--sides", sides).exit_code == 0
+        rows = json.loads(output_of("abnormal", folder, "--format", "json", "-q"))
+        (lefty,) = (row for row in rows if row["user"] == "lefty")
+        assert lefty["kind"] in kinds
+        assert ("side" in lefty) == (sides == "known")
+        assert ("left" in lefty["explanation"]) == (sides == "known")

@@ -201,7 +201,7 @@ def test_the_evaluation_shows_the_papers_tables_and_a_verdict(evaluate_votes):
     lines = shown.splitlines()
     assert max(map(len, lines)) <= 80
     assert "…" not in shown
-    for title in ("F1 (standard)", "Log-loss, the paper's own F1s, seconds",
+    for title in ("F1 (standard)", "Log-loss, the published program's F1s, seconds",
                   "Precision and recall by class, medians"):  # fmt: skip
         start = [line.strip() for line in lines].index(title)
         block = lines[start : lines.index("", start)]

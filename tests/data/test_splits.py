@@ -14,6 +14,7 @@ from isplitlbi.data.splits import (
     folds_within_user,
     held_out_parts,
     in_order,
+    lower_first,
     n_units,
     split_within_user,
     units,
@@ -298,3 +299,14 @@ def test_real_rankings_stay_together(shared_data):
         zip(test.user, test.group, strict=True)
     )
     assert len(test) / len(votes) == pytest.approx(0.2, abs=0.01)
+
+
+@given(vote_rows, SEEDS)
+def test_votes_with_the_lower_item_first_do_not_depend_on_sides(rows, seed):
+    votes = from_rows(rows)
+    mirrored = rebuilt(votes, swapped=np.random.default_rng(seed).random(len(votes)) < 0.5)
+    here, there = lower_first(votes), lower_first(mirrored)
+    assert as_tuples(here) == as_tuples(there)
+    assert np.all(here.left < here.right)
+    either = zip(as_tuples(votes), as_tuples(rebuilt(votes, swapped=True)), strict=True)
+    assert all(vote in both for vote, both in zip(as_tuples(here), either, strict=True))

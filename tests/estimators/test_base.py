@@ -8,7 +8,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import accuracy_score
 
-from isplitlbi import InvalidVotes, ISplitLBI
+from isplitlbi import Comparisons, InvalidVotes, ISplitLBI
 from isplitlbi.errors import InvalidSetting
 from isplitlbi.model.links import LINKS
 from studies import ITEM, QUICK, USER, assert_same_fit
@@ -159,6 +159,28 @@ def test_recommendations_stand_as_asked_and_come_nearest_first(model, user):
         for chosen in (same, better):
             distance = [abs(score[other] - score[item]) for other in chosen]
             assert distance == sorted(distance)
+
+
+def test_recommendations_say_what_the_user_never_compared():
+    rng = np.random.default_rng(0)
+    users, pairs = np.repeat(["ann", "bob", "eva"], 40), rng.permuted([np.arange(5)] * 120, axis=1)
+    left, right = np.array(["a", "b", "c", "d", "e"])[pairs[:, :2].T]
+    seen = (users != "ann") | ((left < "d") & (right < "d"))  # of d and e, ann knows nothing
+    votes = Comparisons.from_arrays(
+        users[seen], left[seen], right[seen], np.where(left < right, 1, -1)[seen]
+    )
+    model = ISplitLBI(**QUICK).fit(votes)
+    found = model.recommend("ann", better_than="e")
+    table = found.to_frame()
+    assert set(found) == {"a", "b", "c", "d"}
+    assert table["compared"].to_list() == found.compared == [item != "d" for item in found]
+    assert model.ranking("ann").compared.sum() == 3
+    assert all(model.recommend("bob", better_than="e").compared)
+    common = model.recommend(better_than="e")
+    assert all(common.compared)
+    assert "compared" not in common.to_frame().columns
+    assert "never compared" in found._repr_html_()
+    assert "never compared" not in common._repr_html_()
 
 
 @pytest.mark.parametrize("asked", [{}, {"same_as": "item-01", "better_than": "item-02"}])

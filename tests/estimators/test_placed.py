@@ -58,6 +58,9 @@ def test_everything_is_there_that_a_fitted_user_has(study, people, parts):
         assert str(people.user_card(user)).startswith(f"{user}, ")
         assert people.threshold(user) > 0.0
         first = people.recommend(user, better_than=study.items_[0])
+        ranking = people.ranking(user)
+        compared = dict(zip(ranking.items, ranking.compared, strict=True))
+        assert first.compared == [compared[item] for item in first]
         assert all(people.relation(item, study.items_[0], user) == "better" for item in first)
     assert set(people.abnormal_users_) == {
         *people.unreliable_users_,

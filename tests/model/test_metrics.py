@@ -165,7 +165,7 @@ def test_metrics_import_nothing_but_numpy_and_errors():
     assert imported == {"__future__", "numpy", "numpy.typing", "isplitlbi.errors"}
 
 
-# --- the paper's own F1s -------------------------------------------------------------------
+# --- the F1s of the published program ------------------------------------------------------
 
 
 def paper_counts(truth, predicted, weight):

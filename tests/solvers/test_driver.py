@@ -307,6 +307,7 @@ def test_a_result_echoes_its_settings():
         "reach": np.inf,
         "step_scale": 0.5,
         "projection": "separate",
+        "sparse_from": "new",
         "max_steps": 10_000,
     }
 

@@ -31,6 +31,7 @@ from traits import SIZED, Leftmost, Newest, terms_with
 from votes import random_votes
 
 PROJECTIONS = ["joint", "separate"]
+SPARSE = ["new", "old"]
 CLOSE_TO_BOUND = Dynamics(nu=0.5, kappa=5.0, delta=0.01)
 MODELS = {"paper": PAPER, "traits": terms_with(Leftmost(), Newest())}
 
@@ -61,10 +62,11 @@ class Recorded(Explicit):
 class DenseEquation9:
     """Eq. 9 with the logistic link, vote by vote, on matrices of users x (items + threshold)."""
 
-    def __init__(self, votes, nu, kappa, delta, projection):
+    def __init__(self, votes, nu, kappa, delta, projection, sparse_from="new"):
         self.votes = list(zip(votes.user, votes.left, votes.right, votes.outcome, strict=True))
         self.index = tuple(np.array(column) for column in zip(*self.votes, strict=True))
         self.nu, self.kappa, self.delta, self.projection = nu, kappa, delta, projection
+        self.sparse_from = sparse_from
         self.c = np.zeros(votes.n_items + 1)
         self.c[-1] = 1.0
         self.p, self.z, self.gamma = (
@@ -92,9 +94,10 @@ class DenseEquation9:
         gradient, pull = self.gradient(), (self.p - self.gamma) / self.nu
         self.c = self.c - self.kappa * alpha * gradient.sum(axis=0)
         self.p = self.p - self.kappa * alpha * (gradient + pull)
-        self.z = self.z + alpha * pull
-        norm = np.linalg.norm(self.z, axis=1, keepdims=True)
-        self.gamma = self.kappa * np.maximum(0.0, 1.0 - 1.0 / np.maximum(norm, 1e-300)) * self.z
+        old, self.z = self.z, self.z + alpha * pull
+        z = old if self.sparse_from == "old" else self.z
+        norm = np.linalg.norm(z, axis=1, keepdims=True)
+        self.gamma = self.kappa * np.maximum(0.0, 1.0 - 1.0 / np.maximum(norm, 1e-300)) * z
         self.project()
 
     def project(self):
@@ -109,14 +112,15 @@ class DenseEquation9:
 
 
 @pytest.mark.backend
+@pytest.mark.parametrize("sparse_from", SPARSE)
 @pytest.mark.parametrize("projection", PROJECTIONS)
-def test_the_path_is_equation_9_on_dense_matrices(projection):
-    votes, scheme = mixed_votes(), Recorded(projection=projection)
+def test_the_path_is_equation_9_on_dense_matrices(projection, sparse_from):
+    votes, scheme = mixed_votes(), Recorded(projection=projection, sparse_from=sparse_from)
     path = walk(votes, scheme, CLOSE_TO_BOUND)
     assert 500 < path.n_steps == len(scheme.steps)
     assert np.isfinite(path.entry_times).sum() >= 4
 
-    dense = DenseEquation9(votes, 0.5, 5.0, 0.01, projection)
+    dense = DenseEquation9(votes, 0.5, 5.0, 0.01, projection, sparse_from)
     compared = np.zeros(dense.p.shape, dtype=bool)
     place = path.slots.owner, path.slots.coordinate
     compared[place] = True
@@ -311,6 +315,7 @@ def test_halving_the_step_halves_the_error(projection):
         ({"step_scale": 100.0}, "step_scale is 100.0"),
         ({"step_scale": float("nan")}, "step_scale is nan"),
         ({"projection": "none"}, "projection 'none' is not one of joint, separate"),
+        ({"sparse_from": "none"}, "sparse_from 'none' is not one of new, old"),
     ],
 )
 def test_settings_that_make_no_step_are_refused(settings, message):
@@ -376,13 +381,29 @@ def test_the_papers_literal_rule_lets_users_who_never_tie_drag_the_consensus_thr
     assert np.all(own[6:] < 0.05)
 
 
+# --- the paper's order ---------------------------------------------------------------------
+
+
+def test_gamma_of_the_old_dual_comes_one_step_later():
+    votes, schemes = mixed_votes(), [Recorded(sparse_from=each) for each in SPARSE]
+    new, old = (walk(votes, scheme, CLOSE_TO_BOUND) for scheme in schemes)
+    left = np.isfinite(new.entry_times)
+    assert left.sum() >= 4
+    later = (old.entry_times - new.entry_times)[left]
+    assert np.all(later > 0.0) and later.max() < 3.0 * max(schemes[0].steps)
+    moved = np.linalg.norm(old.deviation[-1] - new.deviation[-1])
+    assert 0.0 < moved < 0.01 * np.linalg.norm(new.deviation[-1])
+
+
 # --- from any state ------------------------------------------------------------------------
 
 
 @pytest.mark.backend
+@pytest.mark.parametrize("sparse_from", SPARSE)
 @pytest.mark.parametrize("projection", PROJECTIONS)
-def test_a_path_that_is_taken_up_again_is_the_same_to_the_last_bit(projection):
-    votes, scheme, states = mixed_votes(), Explicit(projection=projection), []
+def test_a_path_that_is_taken_up_again_is_the_same_to_the_last_bit(projection, sparse_from):
+    votes, states = mixed_votes(), []
+    scheme = Explicit(projection=projection, sparse_from=sparse_from)
     straight = walk(votes, scheme)
     walk(votes, scheme, times=TIMES[:5], observe=lambda _, s: states.append(s.copy()))
     onwards = walk(votes, scheme, times=TIMES[5:], initial=states[-1])

@@ -13,6 +13,7 @@ import scipy
 from isplitlbi.abnormal.company import Company, Ordinary, Together
 from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.data.layout import Sees, tally
+from isplitlbi.data.outcomes import all_on_one_side
 from isplitlbi.model.answering import Answering, ForcedChoice, LogThreshold, log_probabilities
 from isplitlbi.model.links import Link
 from isplitlbi.model.parameters import Consensus
@@ -336,15 +337,20 @@ class Inputs:
         """Take what these votes have in common with others in the terms of a first consensus.
 
         There is no threshold where no vote is a tie, and no side where sides mean nothing: either
-        that is said, or the consensus has none though its terms are not the paper's.
+        that is said, or the consensus has none though its terms are not the paper's, or every
+        winner is on the same side.
         """
         terms = consensus.terms
-        has_sides = has_sides and (terms.ties == "bounded" or Side.name in terms.names)
+        n_votes, weight, n_left, n_right = runtime.total(
+            float(len(votes)), votes.total_weight,
+            float(np.count_nonzero(votes.outcome > 0)), float(np.count_nonzero(votes.outcome < 0)),
+        )  # fmt: skip
+        may_have_sides = terms.ties == "bounded" and not all_on_one_side(n_left, n_right)
+        has_sides = has_sides and (may_have_sides or Side.name in terms.names)
         has_ties = runtime.any(bool(np.any(votes.outcome == 0)))
         terms = common_terms(terms, has_ties=has_ties)
         # Users are tested on the items that they compared here, whatever these are a part of.
         votes = votes if votes.whole is None else replace(votes, whole=None)
-        n_votes, weight = runtime.total(float(len(votes)), votes.total_weight)
         unit = weight / n_votes
         answers = Answers.of(votes, terms, has_sides=has_sides, by_group=True, unit=unit)
         consensus = restated(consensus, terms)
@@ -397,10 +403,18 @@ class TellingVotes(NamedTuple):
 
 
 def find_telling_votes(
-    votes: Comparisons, link: Link, consensus: Consensus, most: int = 10
+    votes: Comparisons,
+    link: Link,
+    consensus: Consensus,
+    most: int = 10,
+    *,
+    has_sides: bool = True,
 ) -> TellingVotes:
-    """Return the votes of every user that the consensus least expected, the least likely first."""
-    answers = Answers.of(votes, consensus.terms)
+    """Return the votes of every user that the consensus least expected, the least likely first.
+
+    Where sides mean nothing, a pair is one question whichever item was on the left.
+    """
+    answers = Answers.of(votes, consensus.terms, has_sides=has_sides)
     chance = Expectation.of(answers, consensus, link).probability
     question, said = np.nonzero(answers.counts)
     order = np.lexsort((chance[question, said], answers.user[question]))

@@ -149,7 +149,9 @@ class _Evidences(NamedTuple):
         values: dict[Explanation, Floats] = {way: each.evidence for way, each in found.items()}
         values[Beyond.ANSWERS] = np.where(asked, answered, -np.inf)
         if (sequence := explain_by_order(inputs, asked)) is not None:
-            values[Beyond.PATTERN], values[Beyond.TIRING] = sequence
+            values[Beyond.TIRING] = sequence.tiring
+            if has_sides:  # a pattern is one of left and right
+                values[Beyond.PATTERN] = sequence.pattern
         # Of whom nothing worse than other ties is likely, and who is not different, that is all.
         best = np.max([values[way] for way in values if way not in HARMLESS], axis=0)
         harmless = np.max([values[way] for way in values if way in HARMLESS], axis=0)
@@ -176,6 +178,8 @@ class _Evidences(NamedTuple):
         given = answers.by_user(answers.weighted)
         decided = np.maximum(given[:, 0] + given[:, 2], 1e-300)
         to_one_side = np.maximum(given[:, 0], given[:, 2]) / decided
+        if not answers.has_sides:  # the first of two items is then any one of them
+            to_one_side = np.full(answers.n_users, 0.5)
         nothing = np.zeros(answers.n_users)
         weighed = np.full((len(KINDS) + 1, answers.n_users), -np.inf)
         for row, kind in zip(weighed, KINDS.values(), strict=False):
@@ -272,4 +276,5 @@ def _figures(
         item=str(items[item]),
         is_raised=bool(evidences.raised[user] > 0.0),
         n_together=int(n_together),
+        has_sides=answers.has_sides,
     )

@@ -88,7 +88,9 @@ class Outcome(NamedTuple):
     slope: Floats
     level: Floats  # of the logarithm of the threshold, beside the consensus
     ties: Floats  # share of votes
-    to_one_side: Floats  # share of decided votes to the side that the user chooses more often
+    # Share of decided votes to the side that the user chooses more often; half where sides mean
+    # nothing.
+    to_one_side: Floats
 
 
 class Figures(NamedTuple):
@@ -103,6 +105,7 @@ class Figures(NamedTuple):
     item: str  # the one that an explanation by one item is about
     is_raised: bool  # whether the user puts it higher than others do, or lower
     n_together: int  # users of the ring
+    has_sides: bool = True  # whether left and right mean something
 
     @property
     def votes_against(self) -> str:
@@ -405,7 +408,9 @@ class Unclear(Kind):
 
     def sentence(self, figures: Figures) -> str:
         """Say what was seen."""
-        seen = [figures.votes_against, f"votes {figures.one_side}"]
+        seen = [figures.votes_against]
+        if figures.has_sides:
+            seen.append(f"votes {figures.one_side}")
         if figures.expected_ties:
             share, expected = percent(figures.ties), percent(figures.expected_ties)
             seen.append(f"{share} ties ({expected} expected)")

@@ -29,6 +29,7 @@ from isplitlbi.output.summary import (
     print_leaderboard,
     print_pairs,
     print_ranking,
+    print_recommended,
     print_tiers,
 )
 from isplitlbi.output.terminal import (
@@ -347,7 +348,10 @@ def recommend(
     call: Call = None,
     format: As = Format.table,
 ) -> None:
-    """Recommend items that can replace an item, for everybody or for one user."""
+    """Recommend items that can replace an item, for everybody or for one user.
+
+    For a user, it marks items that the user never compared: the consensus places these.
+    """
     from isplitlbi.output.tables import as_polars
 
     if (same_as is None) == (better_than is None):
@@ -362,8 +366,10 @@ def recommend(
         other = "as good as" if better_than is None else "better than"
         none = f"No {fitted.nouns.item} is {other} {same_as or better_than}."
         standard_output().print(none, markup=False)
+    elif format is Format.table:
+        print_recommended(standard_output(), fitted, found)
     else:
-        emit(as_polars(found), format, fitted.nouns)
+        emit(as_polars(found), format)
 
 
 def report(

@@ -11,7 +11,14 @@ import typer
 from isplitlbi.cli.options import gathers
 from isplitlbi.errors import InvalidSetting
 
-__all__ = ["ModelSettings", "refuse_unknown_scales", "takes_settings", "takes_terms"]
+__all__ = [
+    "ModelSettings",
+    "SidesOf",
+    "refuse_unknown_scales",
+    "refuse_unknown_sides",
+    "takes_settings",
+    "takes_terms",
+]
 
 ModelSettings = dict[str, Any]  # of `ISplitLBI`, those that were given
 
@@ -71,7 +78,7 @@ def _chosen_terms(
 ) -> ModelSettings:
     given: ModelSettings = {"terms": _names(terms), "ties": ties, "sides": sides}
     _refuse_others("--ties", ties, TIES)
-    _refuse_others("--sides", sides, SIDES)
+    refuse_unknown_sides(sides)
     if given["terms"] == "paper" and ties == "none":
         raise InvalidSetting("--ties none: the model of --terms paper always has a threshold.")
     return given
@@ -123,6 +130,11 @@ def refuse_unknown_scales(settings: ModelSettings, features: list[str] | None = 
             raise InvalidSetting("--scale taste: the size of taste is --nu.")
         if name not in known:
             raise InvalidSetting(f"--scale {name}: {name!r} is not one of {', '.join(known)}.")
+
+
+def refuse_unknown_sides(sides: str) -> None:
+    """Refuse a word that says nothing about sides."""
+    _refuse_others("--sides", sides, SIDES)
 
 
 def _refuse_others(flag: str, value: str, known: tuple[str, ...]) -> None:

@@ -23,7 +23,14 @@ from isplitlbi.cli.options import (
     reads_votes,
     refuse_existing_file,
 )
-from isplitlbi.cli.settings import ModelSettings, refuse_unknown_scales, takes_settings, takes_terms
+from isplitlbi.cli.settings import (
+    ModelSettings,
+    SidesOf,
+    refuse_unknown_scales,
+    refuse_unknown_sides,
+    takes_settings,
+    takes_terms,
+)
 from isplitlbi.errors import InvalidSetting
 from isplitlbi.output.summary import print_fit
 from isplitlbi.output.terminal import (
@@ -60,7 +67,11 @@ Strict = Annotated[
 
 @reads_votes
 def check(
-    votes: VotesToRead, strict: Strict = False, call: Call = None, format: As = Format.table
+    votes: VotesToRead,
+    strict: Strict = False,
+    sides: SidesOf = "known",
+    call: Call = None,
+    format: As = Format.table,
 ) -> None:
     """Say what is in a file of votes, and what is wrong with it.
 
@@ -72,8 +83,9 @@ def check(
     from isplitlbi.nouns import Nouns
 
     nouns = Nouns.of(called(call))
+    refuse_unknown_sides(sides)
     reading = votes.read(quiet=True)
-    diagnosis = examine(reading.votes)
+    diagnosis = examine(reading.votes, sides=sides)  # type: ignore[arg-type]
     if format is Format.table:
         print_check(standard_output(), reading, diagnosis, nouns)
     elif format is Format.json:
@@ -223,7 +235,7 @@ Methods = Annotated[
 Repeats = Annotated[int, typer.Option(min=1, help="Number of random splits.")]
 TestShare = Annotated[float, typer.Option(help="Share of every user's votes that is held out.")]
 MinVotes = Annotated[
-    int, typer.Option(min=1, help="Leave out users with fewer votes; 7 in the paper.")
+    int, typer.Option(min=1, help="Leave out users with fewer votes; 7 in the published program.")
 ]
 SettingsScoring = Annotated[
     str,

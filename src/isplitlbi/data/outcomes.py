@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import reduce
 from operator import or_
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +30,9 @@ __all__ = [
     "MODELS",
     "OUTCOMES",
     "WINNERS",
+    "Sides",
     "Wording",
+    "all_on_one_side",
     "meaning",
     "outcomes_of_column",
     "outcomes_of_labels",
@@ -38,6 +40,8 @@ __all__ = [
     "respelled",
     "settle_both_bad",
 ]
+
+Sides = Literal["known", "unknown"]  # whether left and right mean something
 
 OUTCOMES = {"left": 1, "tie": 0, "right": -1}
 WINNERS = {outcome: word for word, outcome in OUTCOMES.items()}
@@ -58,6 +62,13 @@ _HINTED = {hint: outcome for outcome, hints in _HINTS.items() for hint in hints}
 _NUMERALS = {"1": "left", "2": "right", "-1": "right"}
 
 _NUMBERS = {1: 1, 0: 0, -1: -1}  # what numbers mean where they can mean nothing else
+
+FEWEST_WINNERS = 20  # on one side and none on the other: by chance once in a million studies
+
+
+def all_on_one_side(n_left: float, n_right: float) -> bool:
+    """Say whether all winners are on one side, of so many votes that it cannot be chance."""
+    return bool(min(n_left, n_right) == 0 and max(n_left, n_right) >= FEWEST_WINNERS)
 
 
 def outcomes_of_labels(labels: Mapping[Any, Any] | None, source: str) -> dict[Any, int]:

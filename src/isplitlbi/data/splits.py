@@ -7,6 +7,7 @@ unit       what stays together: one vote, or the votes of one user in one group
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -21,6 +22,7 @@ __all__ = [
     "folds_within_user",
     "held_out_parts",
     "in_order",
+    "lower_first",
     "n_units",
     "split_within_user",
     "units",
@@ -129,6 +131,26 @@ def in_order(votes: Comparisons) -> Comparisons:
     """Return the same votes in one order, whatever theirs, so that sums over them round alike."""
     keys: list[NDArray[Any]] = [votes.outcome, votes.right, votes.left, votes.user]
     return votes.subset(np.lexsort([*votes.other_columns, *keys]))
+
+
+def lower_first(votes: Comparisons) -> Comparisons:
+    """Return the same votes with the item of the lower index on the left of each.
+
+    This is for where sides mean nothing: votes that differ in their sides are then the same.
+    """
+    turned = votes.left > votes.right
+    features = votes.features
+    if features is not None:
+        sign = np.where(turned, -1.0, 1.0)[:, None]
+        # Of two zeros, the positive one.
+        features = replace(features, differences=sign * features.differences + 0.0)
+    return replace(
+        votes,
+        left=np.minimum(votes.left, votes.right),
+        right=np.maximum(votes.left, votes.right),
+        outcome=np.where(turned, -votes.outcome, votes.outcome),
+        features=features,
+    )
 
 
 def units(votes: Comparisons) -> Places:

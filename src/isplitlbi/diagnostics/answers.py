@@ -24,7 +24,7 @@ from isplitlbi.diagnostics.findings import (
 )
 from isplitlbi.nouns import Nouns, capitalized
 
-__all__ = ["repeated_ids", "repeats", "sides", "ties"]
+__all__ = ["preferred_sides", "repeated_ids", "repeats", "ties"]
 
 # A preference for one side is told when it is this many standard errors from none, and this large.
 SURE_BIAS = 3.3
@@ -44,10 +44,10 @@ def ties(facts: Facts) -> Iterator[Finding]:
         yield NoTies(amount(facts.decided))
 
 
-def sides(facts: Facts) -> Iterator[Finding]:
+def preferred_sides(facts: Facts) -> Iterator[Finding]:
     """Find out whether the study as a whole prefers a side, and whether that can be told."""
     left, decided = float(facts.answers[:, 0].sum()), facts.decided
-    if decided < FEWEST_DECIDED:
+    if not facts.has_sides or decided < FEWEST_DECIDED:
         return
     if facts.is_winner_first:
         yield WinnerFirst("left" if left else "right", amount(decided))
@@ -72,7 +72,7 @@ def repeats(facts: Facts) -> Iterator[Finding]:
         return
     differing = int(np.sum(pairs.amount - np.max(pairs.counts, axis=0)))
     if facts.copies >= FEWEST_COPIES and facts.copies >= COPIED * again:
-        yield DuplicateRows(again, facts.copies, differing, len(votes))
+        yield DuplicateRows(again, facts.copies, differing, len(votes), facts.has_sides)
     else:
         yield Repeats(again, facts.copies, differing)
 
@@ -216,12 +216,14 @@ class DuplicateRows(Repeats):
     code = "duplicate-rows"
 
     n_rows: int = field(metadata=SENTENCE_ONLY)
+    has_sides: bool = field(default=True, metadata=SENTENCE_ONLY)
 
     def in_words(self, nouns: Nouns) -> str:
         """Say it to a person."""
+        otherwise = "with the sides exchanged or " if self.has_sides else ""
         return (
             f"{self.copies:,} of {self.n_rows:,} rows are exact copies of another row, and almost "
-            f"no {nouns.user} judged a pair again with the sides exchanged or with another answer: "
+            f"no {nouns.user} judged a pair again {otherwise}with another answer: "
             "the export may have written votes twice. Every copy counts as a vote; remove the "
             "copies unless people really gave these votes."
         )

@@ -6,18 +6,19 @@ A check is a function from `Facts` to findings. A new one is listed in `CHECKS`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
 from isplitlbi.data.comparisons import Comparisons
-from isplitlbi.diagnostics.answers import repeated_ids, repeats, sides, ties
+from isplitlbi.data.outcomes import Sides
+from isplitlbi.diagnostics.answers import preferred_sides, repeated_ids, repeats, ties
 from isplitlbi.diagnostics.facts import Facts
 from isplitlbi.diagnostics.findings import DIGITS, Diagnosis, Finding, amount
 from isplitlbi.diagnostics.individual import individual_rankings
 from isplitlbi.diagnostics.items import connections, items_with_few_votes, two_items
 from isplitlbi.diagnostics.users import balance_of_users, habits, users_with_few_votes
-from isplitlbi.errors import InvalidVotes
+from isplitlbi.errors import InvalidSetting, InvalidVotes
 
 __all__ = ["CHECKS", "check"]
 
@@ -32,17 +33,18 @@ CHECKS: tuple[Callable[[Facts], Iterator[Finding]], ...] = (
     repeated_ids,
     repeats,
     users_with_few_votes,
-    sides,
+    preferred_sides,
     two_items,
 )
 # What there is to find of users alone: nothing where nobody knows whose votes they are.
 OF_USERS = (balance_of_users, habits, individual_rankings, repeats, users_with_few_votes)
 
 
-def check(votes: Comparisons) -> Diagnosis:
+def check(votes: Comparisons, *, sides: Sides = "known") -> Diagnosis:
     """Look through votes for what a person should know before trusting a fit of them.
 
-    The answer does not depend on the order of the votes, and is the same every time.
+    The answer does not depend on the order of the votes, and is the same every time. With sides
+    that are unknown, nothing is said of them, nor of users who vote for one side.
 
     Examples
     --------
@@ -58,7 +60,9 @@ def check(votes: Comparisons) -> Diagnosis:
     """
     if not len(votes):
         raise InvalidVotes("there are no votes to check. Give at least one.")
-    facts = Facts.of(votes)
+    if sides not in get_args(Sides):
+        raise InvalidSetting(f"sides {sides!r} is not one of {', '.join(get_args(Sides))}.")
+    facts = Facts.of(votes, has_sides=sides == "known")
     looks = [look for look in CHECKS if not (votes.is_anonymous and look in OF_USERS)]
     findings = [finding for look in looks for finding in look(facts)]
     findings.sort(key=lambda finding: -finding.severity)  # stable: the order of CHECKS within

@@ -35,14 +35,15 @@ class Facts:
     """Votes in one order, and what is counted of them. Ids that occur in no vote stay out."""
 
     votes: Comparisons
+    has_sides: bool = True  # whether left and right are said to mean something
 
     @classmethod
-    def of(cls, votes: Comparisons) -> Self:
+    def of(cls, votes: Comparisons, *, has_sides: bool = True) -> Self:
         """Put votes in order: sums over them round alike, and rows that are alike come together."""
         keys: list[NDArray[Any]] = [votes.outcome, votes.right, votes.left, votes.user]
         keys[:0] = [column for column in (votes.group, votes.weight) if column is not None]
         keys[:0] = [] if votes.features is None else votes.features.columns
-        return cls(votes.subset(np.lexsort(keys)))
+        return cls(votes.subset(np.lexsort(keys)), has_sides)
 
     @cached_property
     def weight(self) -> Floats:

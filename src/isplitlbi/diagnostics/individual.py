@@ -24,7 +24,8 @@ import scipy
 
 from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.data.layout import TASTE, THRESHOLD, Shown
-from isplitlbi.data.splits import n_units, units
+from isplitlbi.data.outcomes import Sides
+from isplitlbi.data.splits import lower_first, n_units, units
 from isplitlbi.diagnostics.facts import Facts, sums
 from isplitlbi.diagnostics.findings import Finding, Severity
 from isplitlbi.model.answering import log_probabilities
@@ -51,16 +52,19 @@ USEFUL_GAIN = 0.01  # of log-loss per vote
 MOSTLY = 0.75  # of the gain is due to thresholds: rankings are not worth the word
 
 
-def verdict_on(votes: Comparisons) -> Finding | None:
+def verdict_on(votes: Comparisons, *, sides: Sides = "known") -> Finding | None:
     """Return whether individual rankings help; None where nobody has anybody to differ from."""
-    return next(individual_rankings(Facts.of(votes)), None)
+    facts = Facts.of(votes, has_sides=sides == "known")
+    return next(individual_rankings(facts), None)
 
 
 def individual_rankings(facts: Facts) -> Iterator[Finding]:
     """Find out whether individual rankings help, by measurement."""
     if len(facts.active_users) < 2 or facts.decided == 0:
         return
-    measured = measure(facts.votes)
+    if not facts.has_sides:  # which side an item was on must not count, in folds neither
+        facts = Facts.of(lower_first(facts.votes), has_sides=False)
+    measured = measure(facts.votes, has_sides=facts.has_sides)
     yield TooFewVotes() if measured is None else _verdict(measured)
 
 
@@ -219,13 +223,13 @@ class Measurement(NamedTuple):
         return Gain(gain, error, gain - reach, gain + reach)
 
 
-def measure(votes: Comparisons) -> Measurement | None:
+def measure(votes: Comparisons, *, has_sides: bool = True) -> Measurement | None:
     """Compare, on held-out votes, one ranking for all with everybody's own.
 
     Own rankings are those at the very start of the path of the model that is fitted by default,
     where the votes of all users already count but nobody has left the consensus. All have what the
-    consensus of that model has: a side, features, tie habits. Returns None where too few votes can
-    be held out.
+    consensus of that model has: a side (where sides mean something), features, tie habits. Returns
+    None where too few votes can be held out.
     """
     rng = np.random.default_rng(0)
     if len(votes) > MOST_MEASURED:
@@ -236,7 +240,7 @@ def measure(votes: Comparisons) -> Measurement | None:
     n_folds = N_FOLDS if len(votes) * N_FOLDS <= MOST_MEASURED else 1  # one says enough of many
     losses, nus = np.zeros((2 + len(TASTES), votes.n_users)), np.zeros(len(TASTES))
     predicted = np.zeros(len(losses))
-    weight, terms = np.zeros(votes.n_users), _terms(votes)
+    weight, terms = np.zeros(votes.n_users), _terms(votes, has_sides)
     n_held_out = 0
     for number in range(n_folds):
         training, held_out = votes.subset(fold != number), votes.subset(fold == number)
@@ -294,13 +298,14 @@ def _is_useful(gain: Gain) -> bool:
     return gain.low > 0.0 and gain.mean > USEFUL_GAIN
 
 
-def _terms(votes: Comparisons) -> Terms:
+def _terms(votes: Comparisons, has_sides: bool) -> Terms:
     """Return what people may differ in: the terms of the model that is fitted by default."""
     return Terms.named(
         "all",
         features=() if votes.features is None else votes.features.names,
         has_ties=bool(np.any(votes.outcome == 0)),
-        has_sides=bool(votes.outcome.min() < 0 < votes.outcome.max()),  # or winners come first
+        # Or winners come first.
+        has_sides=has_sides and bool(votes.outcome.min() < 0 < votes.outcome.max()),
     )
 
 

@@ -24,7 +24,9 @@ from isplitlbi.typing import Floats, Mask
 
 __all__ = ["balance_of_users", "habits", "users_with_few_votes"]
 
-FEW_VOTES_OF_USER = 7  # fewer say nothing of their own; the paper leaves such users out
+# Fewer say nothing of their own; the program that was published with the paper leaves such users
+# out.
+FEW_VOTES_OF_USER = 7
 DOMINANT = 0.5  # of all votes by one user
 
 # How improbable a habit must be by chance, over all users together, before they are named.
@@ -79,7 +81,7 @@ def _improbable(facts: Facts) -> tuple[Mask, dict[str, Mask]]:
     enough = votes >= FEW_VOTES_OF_USER
     level = CHANCE / max(int(enough.sum()), 1)
     one_sided = np.zeros(len(votes), dtype=np.bool_)
-    if not (facts.is_winner_first or facts.sides_are_fixed):
+    if facts.has_sides and not (facts.is_winner_first or facts.sides_are_fixed):
         one_sided = enough & (facts.improbability < level)
     tie_share = float(answers[:, 1].sum() / votes.sum())
     ties_by_chance: Floats = max(tie_share, 0.5) ** (votes / facts.votes_per_unit)

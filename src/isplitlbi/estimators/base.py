@@ -16,6 +16,7 @@ import numpy as np
 from isplitlbi.abnormal import DIFFERENT, LISTS, UNRELIABLE, Abnormality, check_fdr
 from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.data.labels import NUMBERS, OutcomeLabels
+from isplitlbi.data.outcomes import Sides
 from isplitlbi.errors import InvalidSetting, InvalidVotes
 from isplitlbi.estimators.cards import OwnScores, effect_of_features, own_scores
 from isplitlbi.estimators.certainty import Standing
@@ -199,6 +200,12 @@ class ScoreEstimator(MeasuredEstimator):
         check_is_fitted(self, "fitted_")
         return not self._is_anonymous
 
+    @property
+    def has_sides(self) -> bool:
+        """Whether left and right are said to mean something; see ``sides`` of `ISplitLBI`."""
+        sides: Sides = getattr(self, "sides", "known")
+        return sides == "known"
+
     # --- rankings ---------------------------------------------------------------------------
 
     def scores(self, user: Any = None, estimate: Estimate = "dense") -> Floats:
@@ -273,7 +280,8 @@ class ScoreEstimator(MeasuredEstimator):
     ) -> Recommendations:
         """Recommend items as good as one, or slightly better than one; nearest first.
 
-        That is a list of ids, and a table of their scores (``to_frame``).
+        That is a list of ids, and a table of their scores (``to_frame``). For a user, it says which
+        items the user has compared; the consensus places the others.
         """
         if (same_as is None) == (better_than is None):
             raise InvalidSetting("give exactly one of same_as and better_than.")
@@ -286,7 +294,10 @@ class ScoreEstimator(MeasuredEstimator):
         (item,) = self._known_items([same_as if better_than is None else better_than])
         scores = self.scores(user)
         found = choose(scores, self.threshold(user), item, self.habits_)
-        return Recommendations(self.items_, scores, found, item).framed_as(self._frame_kind)
+        index = self.user_index(user)
+        compared = self.parameters_.compared_by(index) if index >= 0 else None
+        recommended = Recommendations(self.items_, scores, found, item, compared)
+        return recommended.framed_as(self._frame_kind)
 
     # --- users ------------------------------------------------------------------------------
 
@@ -341,8 +352,7 @@ class ScoreEstimator(MeasuredEstimator):
         from isplitlbi.abnormal.job import FindAbnormal, find_abnormal_on
 
         seed, consensus = self.random_state or 0, self.parameters_.common
-        has_sides = getattr(self, "sides", "known") == "known"
-        job = FindAbnormal(self.link_, consensus, fdr, seed, self.delta, has_sides)
+        job = FindAbnormal(self.link_, consensus, fdr, seed, self.delta, self.has_sides)
         self._remember(find_abnormal_on(runtime, job, progress))
 
     def _remember(self, found: Abnormality) -> None:
@@ -366,7 +376,8 @@ class ScoreEstimator(MeasuredEstimator):
 
         index, votes = self._voter(user), self.votes()
         own = votes.subset(votes.user == index)
-        found = find_telling_votes(own, self.link_, self.test_users().consensus, most)
+        consensus = self.test_users().consensus
+        found = find_telling_votes(own, self.link_, consensus, most, has_sides=self.has_sides)
         told = [
             TellingVote(self.items_[left], self.items_[right], *vote)
             for _, left, right, *vote in zip(*(column.tolist() for column in found), strict=True)

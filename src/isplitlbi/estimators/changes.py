@@ -54,7 +54,7 @@ class Model(NamedTuple):
 class AddedVotes(NamedTuple):
     """What was added and what is gone: votes, and users and items who have any.
 
-    The same vote has the same user, sides, outcome and weight.
+    The same vote has the same user, sides (where these mean something), outcome and weight.
     """
 
     votes_in_both: int

@@ -77,7 +77,8 @@ def compare(before: ScoreEstimator, after: ScoreEstimator, votes: Any = None) ->
     items = Matched.of(before.items_, after.items_)
     _refuse_no_common_items(before, after, items)
     users = Matched.of(before.users_, after.users_)
-    shared = SharedVotes.of(before.votes(), after.votes(), users, items)
+    has_sides = before.has_sides or after.has_sides
+    shared = SharedVotes.of(before.votes(), after.votes(), users, items, has_sides=has_sides)
     difference = _difference(before, after, users, items, shared)
     # Items in the order of the leaderboard after.
     boards = _Side.of(before, items.before), _Side.of(after, items.after)

@@ -176,7 +176,7 @@ def _predicted(model: ScoreEstimator, votes: Comparisons) -> _Predicted:
     losses = -model.predict_log_proba(asked)[np.arange(len(votes)), column]
     hits = (model.predict_outcomes(asked) == votes.outcome).astype(np.float64)
     is_known = np.isin(np.unique(votes.user), _places(votes.users, model.users_))
-    return _Predicted(losses, hits, int(np.sum(~is_known)), _n_trained(model.votes(), votes))
+    return _Predicted(losses, hits, int(np.sum(~is_known)), _n_trained(model, votes))
 
 
 def _places(ids: Labels, known: Labels) -> Places:
@@ -201,9 +201,11 @@ def _spelled_as_in(model: ScoreEstimator, votes: Comparisons) -> Comparisons:
     return replace(votes, **spelled, whole=None)
 
 
-def _n_trained(fitted: Comparisons, votes: Comparisons) -> int:
+def _n_trained(model: ScoreEstimator, votes: Comparisons) -> int:
     """Return how many votes are among those that a model was fitted on, row by row."""
+    fitted, sides = model.votes(), {"has_sides": model.has_sides}
     users, items = Matched.of(fitted.users, votes.users), Matched.of(fitted.items, votes.items)
     keys = ["user", "left", "right", "outcome"]
-    own = rows_among(fitted, users.before, items.before).select(keys).unique()
-    return rows_among(votes, users.after, items.after).join(own, on=keys, how="semi").height
+    own = rows_among(fitted, users.before, items.before, **sides).select(keys).unique()
+    found = rows_among(votes, users.after, items.after, **sides)
+    return found.join(own, on=keys, how="semi").height

@@ -16,6 +16,7 @@ from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.data.labels import OutcomeLabels, labels_of
 from isplitlbi.data.layout import TASTE
 from isplitlbi.data.merging import Repeated, with_new_votes
+from isplitlbi.data.outcomes import Sides, all_on_one_side
 from isplitlbi.data.readers import Parts
 from isplitlbi.data.summary import Summary
 from isplitlbi.errors import InvalidSetting, InvalidVotes
@@ -44,7 +45,6 @@ if TYPE_CHECKING:
 __all__ = ["ISplitLBI", "Sides", "Ties"]
 
 Ties = Literal["auto", "allowed", "none"]
-Sides = Literal["known", "unknown"]
 
 
 # Where nothing else is said, and nothing is chosen from the votes.
@@ -54,7 +54,6 @@ NU, KAPPA = 0.3, 30.0
 # is at least the second number.
 REACH, STRONG = 1000.0, 25.0
 
-FEWEST_WINNERS = 20  # on one side and none on the other: by chance once in a million studies
 
 log = logging.getLogger("isplitlbi")
 
@@ -80,7 +79,8 @@ class ISplitLBI(ScoreEstimator):
         Whether there may be ties. Without any, there is no tie threshold, and no tie is predicted;
         by default that is so where no vote is a tie.
     sides : {"known", "unknown"}, default "known"
-        Whether left and right mean something; otherwise nobody has a side.
+        Whether left and right mean something. Otherwise nobody has a side, no test of users looks
+        at sides, and folds do not depend on them.
     link : {"logistic", "probit", "uniform"} or Link, default "logistic"
         Bradley-Terry, Thurstone-Mosteller or uniform noise.
     rule : {"map", "threshold"}, default "map"
@@ -484,6 +484,7 @@ class ISplitLBI(ScoreEstimator):
             rule=self.rule,
             estimate=self.estimate,
             seed=self.random_state,
+            has_sides=self.sides == "known",
             snapshots=None if self.snapshots is None else Path(self.snapshots),
         )
 
@@ -493,4 +494,4 @@ def _is_winner_first(votes: Comparisons | Parts) -> bool:
     if isinstance(votes, Parts):
         return False  # nobody has looked at all of them
     n_left, n_right = np.count_nonzero(votes.outcome > 0), np.count_nonzero(votes.outcome < 0)
-    return bool(min(n_left, n_right) == 0 and max(n_left, n_right) >= FEWEST_WINNERS)
+    return all_on_one_side(int(n_left), int(n_right))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from isplitlbi.estimators.isplitlbi import ISplitLBI
+from isplitlbi.estimators.isplitlbi import ISplitLBI, Sides
 from isplitlbi.model.links import Link
 from isplitlbi.selection import Estimate, Rule, Scoring
 
@@ -32,6 +32,7 @@ class LBI(ISplitLBI):
         random_state: int | None = 0,
         fdr: float = 0.05,
         with_tests: bool = True,
+        sides: Sides = "known",
     ) -> None:
         super().__init__(
             nu=nu,
@@ -47,4 +48,5 @@ class LBI(ISplitLBI):
             random_state=random_state,
             fdr=fdr,
             with_tests=with_tests,
+            sides=sides,
         )

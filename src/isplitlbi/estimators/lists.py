@@ -11,28 +11,47 @@ from isplitlbi.data.frames import Tabular
 from isplitlbi.data.outcomes import WINNERS
 from isplitlbi.estimators.cards import FeatureEffect, Measured, UserCard
 from isplitlbi.lazy import pl
-from isplitlbi.typing import Floats, Indices, Labels
+from isplitlbi.typing import Floats, Indices, Labels, Mask
 
 __all__ = ["FeatureEffects", "Recommendations", "UserCards", "VotesThatTell"]
 
 
 class Recommendations(list[Any], Tabular):
-    """Ids of items recommended in place of one, nearest first."""
+    """Ids of items recommended in place of one, nearest first.
 
-    def __init__(self, items: Labels, scores: Floats, found: Indices, item: int) -> None:
+    Attributes
+    ----------
+    compared : list of bool
+        Whether this user ever compared each of them; everywhere true for the consensus. An item
+        that was not compared stands where the consensus puts it.
+    """
+
+    def __init__(
+        self, items: Labels, scores: Floats, found: Indices, item: int, compared: Mask | None = None
+    ) -> None:
         super().__init__(items[found].tolist())
         self._columns = {
             "item": pl.Series(items).gather(found),
             "score": scores[found],
             "difference": scores[found] - scores[item],
         }
+        self.compared: list[bool] = [True] * len(self)
+        if compared is not None:
+            self.compared = compared[found].tolist()
+            self._columns["compared"] = compared[found]
 
     def _table(self) -> pl.DataFrame:
-        """Return the items, their scores, and by how much they differ from the one asked about."""
+        """Return the items, their scores, and by how much they differ from the one asked about.
+
+        Of a user there is also whether the item was compared.
+        """
         return pl.DataFrame(self._columns)
 
     def _said(self) -> list[str]:
-        return [f"{len(self)} item{'' if len(self) == 1 else 's'} recommended, nearest first."]
+        said = [f"{len(self)} item{'' if len(self) == 1 else 's'} recommended, nearest first."]
+        if not all(self.compared):
+            said.append("What this user never compared is placed by the consensus.")
+        return said
 
 
 class VotesThatTell(list[TellingVote], Tabular):

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any, Self, get_args
 
 from numpy.typing import ArrayLike
 
 from isplitlbi.data.labels import labels_of
+from isplitlbi.data.outcomes import Sides
 from isplitlbi.data.summary import Summary
 from isplitlbi.estimators.base import ScoreEstimator
 from isplitlbi.estimators.inputs import as_votes, check_choice, check_delta
@@ -30,18 +31,26 @@ class MarginMLE(ScoreEstimator):
         Predict the most probable outcome, or a tie whenever the margin is within the threshold.
     delta : float, default 1e-3
         Smallest tie threshold.
+    sides : {"known", "unknown"}, default "known"
+        Whether left and right mean something to the tests of users; the scores do not depend on it.
     """
 
     def __init__(
-        self, link: str | Link = "logistic", rule: Rule = "map", delta: float = 1e-3
+        self,
+        link: str | Link = "logistic",
+        rule: Rule = "map",
+        delta: float = 1e-3,
+        sides: Sides = "known",
     ) -> None:
         self.link = link
         self.rule = rule
         self.delta = delta
+        self.sides = sides
 
     def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
         """Fit on `Comparisons`, a frame of votes, or on pairs X with outcomes y."""
         check_choice("rule", self.rule)
+        check_choice("sides", self.sides, get_args(Sides))
         check_delta(self.delta)
         labels, votes = labels_of(y), as_votes(X, y, sample_weight)
         link = link_named(self.link)

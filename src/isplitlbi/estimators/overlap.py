@@ -75,6 +75,8 @@ class Matched(NamedTuple):
 class SharedVotes(NamedTuple):
     """How many votes two models share: the same user, sides, outcome and weight.
 
+    Where sides mean nothing to both models, they need not be the same.
+
     Attributes
     ----------
     before, after : (n_users,)
@@ -89,11 +91,17 @@ class SharedVotes(NamedTuple):
 
     @classmethod
     def of(
-        cls, before: Comparisons, after: Comparisons, users: Matched, items: Matched
+        cls,
+        before: Comparisons,
+        after: Comparisons,
+        users: Matched,
+        items: Matched,
+        *,
+        has_sides: bool = True,
     ) -> SharedVotes:
         """Count the votes."""
         rows = [
-            rows_among(votes, places, of_items)
+            rows_among(votes, places, of_items, has_sides=has_sides)
             for votes, places, of_items in (
                 (before, users.before, items.before), (after, users.after, items.after),
             )
@@ -115,18 +123,27 @@ class SharedVotes(NamedTuple):
         return bool(np.all((self.before == self.common) & (self.after == self.common)))
 
 
-def rows_among(votes: Comparisons, users: Places, items: Places) -> pl.DataFrame:
-    """Return votes by the places of users and items among those of both models."""
+def rows_among(
+    votes: Comparisons, users: Places, items: Places, *, has_sides: bool = True
+) -> pl.DataFrame:
+    """Return votes by the places of users and items among those of both models.
+
+    Where sides mean nothing, the first of two items is on the left.
+    """
     user, item = (np.zeros(max(int(each.max()) + 1, 1), dtype=np.int64) for each in (users, items))
     for found, places in ((user, users), (item, items)):
         found[places[places >= 0]] = np.flatnonzero(places >= 0)
     weight = np.ones(len(votes)) if votes.weight is None else votes.weight
+    left, right, outcome = item[votes.left], item[votes.right], votes.outcome.astype(np.int64)
+    if not has_sides:
+        outcome = np.where(left > right, -outcome, outcome)
+        left, right = np.minimum(left, right), np.maximum(left, right)
     return pl.DataFrame(
         {
             "user": user[votes.user],
-            "left": item[votes.left],
-            "right": item[votes.right],
-            "outcome": votes.outcome.astype(np.int64),
+            "left": left,
+            "right": right,
+            "outcome": outcome,
             "weight": weight,
         }
     )

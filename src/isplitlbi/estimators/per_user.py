@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Any, Self, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,6 +12,7 @@ from isplitlbi import kernels
 from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.data.labels import labels_of
 from isplitlbi.data.layout import Layout
+from isplitlbi.data.outcomes import Sides
 from isplitlbi.data.splits import held_out_parts
 from isplitlbi.data.summary import Summary
 from isplitlbi.errors import InvalidSetting
@@ -38,7 +39,7 @@ class PerUser(ScoreEstimator):
     ridge : float or list of float
         Strength of the ridge: the inverse of a score's prior variance. Of several, the best is
         chosen by cross-validation (log-loss).
-    link, rule, delta
+    link, rule, delta, sides
         As in `MarginMLE`.
     n_folds : int, default 5
         Folds of the cross-validation, within users.
@@ -57,6 +58,7 @@ class PerUser(ScoreEstimator):
         delta: float = 1e-3,
         backend: str | None = None,
         random_state: int | None = 0,
+        sides: Sides = "known",
     ) -> None:
         self.ridge = ridge
         self.link = link
@@ -65,11 +67,13 @@ class PerUser(ScoreEstimator):
         self.delta = delta
         self.backend = backend
         self.random_state = random_state
+        self.sides = sides
 
     def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
         """Fit on `Comparisons`, a frame of votes, or on pairs X with outcomes y."""
         check_seed(self.random_state)
         check_choice("rule", self.rule)
+        check_choice("sides", self.sides, get_args(Sides))
         check_delta(self.delta)
         labels, votes = labels_of(y), as_votes(X, y, sample_weight)
         ridges = [float(ridge) for ridge in np.atleast_1d(self.ridge)]

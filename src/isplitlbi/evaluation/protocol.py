@@ -307,9 +307,9 @@ def evaluate(
     repeats, test_share
         Number of splits, and the share of every user's votes to hold out.
     min_votes
-        Leave out users with fewer votes; 7 is the paper's choice.
+        Leave out users with fewer votes; 7 in the published program, and the paper does not say.
     rule
-        How methods with probabilities decide; the paper's F1s are always by the threshold.
+        How methods with probabilities decide; `paper_f1` is always by the threshold.
     scoring
         By what iSplit LBI and LBI choose nu, kappa and the time on their inner folds.
     terms, ties, sides, estimate
@@ -335,7 +335,8 @@ def evaluate(
     settings = _figures(kept) | told.as_dict() | {
         "methods": names, "repeats": repeats, "test_share": test_share, "min_votes": min_votes,
     }  # fmt: skip
-    return Evaluation(settings, _table(trials, names), _reliabilities(trials), verdict_on(kept))
+    verdict = verdict_on(kept, sides=sides)
+    return Evaluation(settings, _table(trials, names), _reliabilities(trials), verdict)
 
 
 def _methods_for(votes: Comparisons, methods: Sequence[str] | None) -> list[str]:

@@ -246,7 +246,10 @@ def macro_f1(confusion: NDArray[np.float64]) -> float | NDArray[np.float64]:
 def paper_f1(
     confusion: NDArray[np.float64],
 ) -> tuple[float | NDArray[np.float64], float | NDArray[np.float64]]:
-    """Micro- and macro-F1 in the unusual way of the paper's tables; to be compared with those only.
+    """Micro- and macro-F1 as the published program computes them, for comparison with its tables.
+
+    The paper names micro- and macro-F1 without a formula. The program that was published with it
+    computes them in an unusual way, and its tables can be compared with such figures only.
 
     For left wins, a predicted tie counts as a prediction of a win where that is wrong, and as none
     where it would be right: predicted positive is ``margin > -threshold`` for false positives and

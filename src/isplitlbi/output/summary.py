@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from isplitlbi.markup import printable
 from isplitlbi.output.terminal import (
     fits,
+    in_cell,
     print_table,
     print_whole,
     text_table,
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
     from isplitlbi.estimators.base import ScoreEstimator
     from isplitlbi.estimators.isplitlbi import ISplitLBI
+    from isplitlbi.estimators.lists import Recommendations
     from isplitlbi.model.ranking import Ranking
     from isplitlbi.nouns import Nouns
     from isplitlbi.selection import Estimate
@@ -32,11 +34,14 @@ __all__ = [
     "print_leaderboard",
     "print_pairs",
     "print_ranking",
+    "print_recommended",
     "print_tiers",
 ]
 
 LONGEST_BAR = 30
 MOST_WITHOUT_TIERS = 10  # items of a ranking without tiers that a summary shows
+
+_NEVER_COMPARED = "never compared by this {user}: placed by the consensus."
 
 
 def print_fit(console: Console, model: ISplitLBI, folder: Path, seconds: float) -> None:
@@ -242,6 +247,21 @@ def print_ranking(
     _print_below(console, model, ranking)
 
 
+def print_recommended(console: Console, model: ScoreEstimator, found: Recommendations) -> None:
+    """Print recommended items, and mark those that the user never compared."""
+    from isplitlbi.output.tables import as_polars
+
+    cells = [["item", "score", "difference"]]
+    for (item, score, difference, *_), seen in zip(
+        as_polars(found).iter_rows(), found.compared, strict=True
+    ):
+        star = "" if seen else "*"
+        cells.append([f"{printable(str(item))}{star}", in_cell(score), in_cell(difference)])
+    print_whole(console, _whole_or_closer(console, cells, model.nouns))
+    if not all(found.compared):
+        console.print(f"* {_NEVER_COMPARED.format(user=model.nouns.user)}")
+
+
 def _whole_or_closer(console: Console, cells: Sequence[Sequence[str]], nouns: Nouns) -> Table:
     """Return a table, with columns closer to each other where the screen is too narrow."""
     table = text_table(cells, nouns)
@@ -263,7 +283,7 @@ def _print_below(
     from isplitlbi.output.words import habits_in_words, threshold_in_words
 
     if not ranking.compared.all():
-        console.print(f"* never compared by this {model.nouns.user}: placed by the consensus.")
+        console.print(f"* {_NEVER_COMPARED.format(user=model.nouns.user)}")
     if ranking.threshold is not None:
         console.print(threshold_in_words(ranking.threshold, model.terms_.has_habits, model.nouns))
     if with_habits and model.terms_.has_habits:

@@ -266,7 +266,7 @@ def print_evaluation(console: Console, evaluation: Evaluation, with_reliability:
     sides = [f"{what}_{side}" for what in ("precision", "recall") for side in classes]
     blocks: dict[str, list[tuple[str, list[str]]]] = {
         "F1 (standard)": [("micro_f1", every), ("macro_f1", every)],
-        "Log-loss, the paper's own F1s, seconds": [
+        "Log-loss, the published program's F1s, seconds": [
             ("log_loss", every), *((metric, ["median"]) for metric in METRICS[-3:])
         ],
         "Precision and recall by class, medians": [(metric, ["median"]) for metric in sides],

@@ -1,4 +1,9 @@
-"""The explicit scheme: Eq. 9 as it stands. Simple, slow, and the specification of the path."""
+"""The explicit scheme: Eq. 9, simple and slow, the specification of the path.
+
+It departs from the letter of Eq. 9 in two places. The thresholds have one joint constraint instead
+of two projections, and Gamma is that of the new Z, where Eq. 9d has the old one. `Explicit` has an
+option for the letter of each.
+"""
 
 from __future__ import annotations
 
@@ -26,14 +31,19 @@ class Explicit:
     Attributes
     ----------
     step_scale : float
-        Step in units of 1 / (kappa * curvature), the paper's choice. The curvature is bounded anew
-        at every step, because that of the thresholds grows like ties / threshold**2, or with their
-        logarithms like votes * threshold**2. Up to 1 the scheme is stable; the bound has some
-        slack, so that a little above 1 it often still is.
+        Step in units of 1 / (kappa * curvature), where the curvature is a bound on the norm of the
+        Hessian. The paper prints the square of that norm. Then the step would depend on the unit of
+        the loss and, with a sum of losses, be far smaller than needed. The curvature is bounded
+        anew at every step, because that of the thresholds grows like
+        ties / threshold**2, or with their logarithms like votes * threshold**2. Up to 1 the scheme
+        is stable; the bound has some slack, so that a little above 1 it often still is.
     projection : {"joint", "separate"}
         ``joint`` projects the thresholds of consensus and users together, which is the constraint
         of Eq. 8. ``separate`` is the paper's literal rule (Eq. 9a, 9b): there users who never
         declare a tie pull the consensus threshold down with them.
+    sparse_from : {"new", "old"}
+        Which Z the sparse Gamma of a step is made of. ``new`` is the Z of the same step. ``old`` is
+        the Z of the step before, as Eq. 9d has it: Gamma then comes one step later.
     max_steps : int
         Number of steps after which a path is given up.
     """
@@ -42,6 +52,7 @@ class Explicit:
 
     step_scale: float = 1.0
     projection: Literal["joint", "separate"] = "joint"
+    sparse_from: Literal["new", "old"] = "new"
     max_steps: int = 10_000_000
 
     def __post_init__(self) -> None:
@@ -50,6 +61,8 @@ class Explicit:
             raise InvalidSetting(f"step_scale is {self.step_scale}; it must lie in (0, 8].")
         if self.projection not in ("joint", "separate"):
             raise InvalidSetting(f"projection {self.projection!r} is not one of joint, separate.")
+        if self.sparse_from not in ("new", "old"):
+            raise InvalidSetting(f"sparse_from {self.sparse_from!r} is not one of new, old.")
         if self.max_steps < 1:
             raise InvalidSetting(f"max_steps is {self.max_steps}; it must be at least 1.")
 
@@ -98,9 +111,14 @@ class _ExplicitStepper:
             step, time = until - state.time, until
         else:
             time = state.time + step
+        old_dual = state.dual.copy() if self.scheme.sparse_from == "old" else None
         _, state.dual_norm = self.loops.explicit_step(
             self.link, self.problem, state.flow, self.gradient, step, *self.dynamics.numbers
         )
+        if old_dual is not None:
+            state.dual_norm = self.loops.shrink_groups(
+                self.problem.slots, old_dual, self.dynamics.kappa, state.sparse
+            )
         if self.problem.bounded:
             self.loops.project_thresholds(
                 self.problem.slots,

@@ -69,7 +69,7 @@ def tell(
     """Return all that the template shows, by the names it uses."""
     of_users = _of_users(model, progress)
     progress(0.3, "looking through the votes")
-    health = check(model.votes())
+    health = check(model.votes(), sides="known" if model.has_sides else "unknown")
     boards = boards_of(model, lambda share, what: progress(0.4 + 0.5 * share, what))
     progress(0.9, "writing")
     nouns = model.nouns

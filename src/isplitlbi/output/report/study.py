@@ -163,7 +163,9 @@ def _telling(model: ScoreEstimator, order: NDArray[np.intp]) -> dict[str, Any]:
         return {"start": _packed(np.zeros(1), "u4")}
     # Votes of different weights are the same thing said again.
     votes = replace(model.votes(), weight=None)
-    found = find_telling_votes(votes, model.link_, model.abnormality_.consensus, MOST_TELLING)
+    found = find_telling_votes(
+        votes, model.link_, model.abnormality_.consensus, MOST_TELLING, has_sides=model.has_sides
+    )
     place = np.empty(len(order), dtype=np.intp)
     place[order] = np.arange(len(order))
     by_place = np.argsort(place[found.user], kind="stable")
