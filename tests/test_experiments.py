@@ -26,6 +26,10 @@ def run(*arguments, expected=0):
     return done.stdout
 
 
+def of_method(block, name):
+    return next(method for method in block["methods"] if method["name"] == name)
+
+
 def written(votes, file, **columns):
     frame = pl.DataFrame(
         {
@@ -45,7 +49,7 @@ def results(tmp_path_factory):
     folder = tmp_path_factory.mktemp("experiments")
     votes = simulate(n_users=12, n_items=6, votes_per_user=(20, 40), random_state=0).votes
     rng = np.random.default_rng(0)
-    written(votes, folder / "data" / "college.csv")
+    written(votes, folder / "data" / "simulation.csv")
     written(votes, folder / "data" / "wmt16_cze-eng.csv", ranking=rng.integers(9, size=len(votes)))
     written(
         votes, folder / "data" / "splits" / "age.csv",
@@ -58,11 +62,12 @@ def results(tmp_path_factory):
 def test_every_study_that_is_there_has_its_table_and_figures(results):
     folder, _ = results
     assert {file.name for file in folder.iterdir()} == {
-        *(f"{study}.{end}" for study in ("simulation", "college", "wmt16_cze-eng")
+        *(f"{study}.{end}" for study in ("simulation", "wmt16_cze-eng")
           for end in ("md", "json")),
-        *(f"{study}-{figure}.png" for study in ("college", "wmt16_cze-eng")
-          for figure in ("distances", "classes")),
-        "simulation-supports.png", "simulation-distances.png", "splits.md",
+        *(f"{study}-{figure}.png" for study in ("simulation", "wmt16_cze-eng")
+          for figure in ("entries", "distances", "classes")),
+        "simulation-supports.png", "simulation-decomposition.png", "example-graph.png",
+        "splits.md",
     }  # fmt: skip
     for picture in folder.glob("*.png"):
         assert picture.read_bytes().startswith(b"\x89PNG") and picture.stat().st_size > 5_000
@@ -72,21 +77,57 @@ def test_the_simulated_study_is_beside_the_published_figures(results):
     folder, _ = results
     text = (folder / "simulation.md").read_text(encoding="utf-8")
     found = json.loads((folder / "simulation.json").read_text(encoding="utf-8"))
-    ours = {method["name"]: method for method in found["methods"]}
-    paper = [ours["isplitlbi"][f"paper_{which}_f1"]["median"] for which in ("micro", "macro")]
-    assert f"| isplitlbi | {paper[0]:.3f} | {paper[1]:.3f} | 0.834 | 0.761 |" in text
-    assert ours["isplitlbi"]["micro_f1"]["median"] > ours["margin-mle-bt"]["micro_f1"]["median"]
+    published = {"micro": "0.825 | 0.834 | 0.841 | 0.005", "macro": "0.747 | 0.761 | 0.774 | 0.007"}
+    for which, theirs in published.items():
+        by_program = found[f"program, time by {which}-F1"]
+        assert by_program["settings"]["scoring"] == f"paper_{which}_f1"
+        assert by_program["settings"]["rule"] == "threshold"
+        scores = of_method(by_program, "isplitlbi-program")[f"paper_{which}_f1"]
+        low, middle, high, spread = (f"{each:.3f}" for each in scores.values())
+        row = next(
+            line for line in text.splitlines()
+            if line.startswith(f"| isplitlbi-program | {low} | {middle} |") and theirs in line
+        )  # fmt: skip
+        assert f"| {high} | {spread} | {theirs} |" in row
+    ours, common = (of_method(found["ours"], name) for name in ("isplitlbi", "margin-mle-bt"))
+    assert ours["micro_f1"]["median"] > common["micro_f1"]["median"]
     assert "drawn by `isplitlbi.evaluation.simulate.paper_study(0)`" in text.lower()
+
+
+def test_one_ranking_for_all_is_shown_by_both_rules(results):
+    folder, _ = results
+    text = (folder / "simulation.md").read_text(encoding="utf-8")
+    found = json.loads((folder / "simulation.json").read_text(encoding="utf-8"))
+    by_map = of_method(found["ours"], "margin-mle-bt")
+    by_threshold = of_method(found["program, time by micro-F1"], "margin-mle-bt")
+    figures = [by["median"] for rule in (by_map, by_threshold)
+               for by in (rule["micro_f1"], rule["macro_f1"])]  # fmt: skip
+    assert by_threshold["macro_f1"]["median"] > by_map["macro_f1"]["median"] + 0.02
+    assert f"| margin-mle-bt | {' | '.join(f'{each:.3f}' for each in figures)} |" in text
+
+
+def test_both_estimates_stand_side_by_side(results):
+    folder, _ = results
+    found = json.loads((folder / "simulation.json").read_text(encoding="utf-8"))
+    assert found["sparse"]["settings"]["estimate"] == "sparse"
+    text = (folder / "simulation.md").read_text(encoding="utf-8")
+    for name, block in (("dense", "ours"), ("sparse", "sparse")):
+        scores = of_method(found[block], "isplitlbi")
+        medians = (scores[each]["median"] for each in ("micro_f1", "macro_f1", "log_loss"))
+        assert f"| {name} | {' | '.join(f'{each:.3f}' for each in medians)} |" in text
+    assert "| age | log_loss | sparse |" in (folder / "splits.md").read_text(encoding="utf-8")
 
 
 def test_rankings_are_kept_whole_where_there_are_any(results):
     folder, _ = results
     grouped = {
-        study: json.loads((folder / f"{study}.json").read_text(encoding="utf-8"))["settings"]
-        for study in ("college", "wmt16_cze-eng")
+        study: json.loads((folder / f"{study}.json").read_text(encoding="utf-8"))["ours"][
+            "settings"
+        ]
+        for study in ("simulation", "wmt16_cze-eng")
     }
-    assert grouped["wmt16_cze-eng"]["grouped"] and not grouped["college"]["grouped"]
-    assert grouped["college"]["min_votes"] == 7 and grouped["wmt16_cze-eng"]["min_votes"] == 1
+    assert grouped["wmt16_cze-eng"]["grouped"] and not grouped["simulation"]["grouped"]
+    assert grouped["simulation"]["min_votes"] == 7 and grouped["wmt16_cze-eng"]["min_votes"] == 1
 
 
 def test_fixed_splits_stand_beside_the_authors_program(results):
