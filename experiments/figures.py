@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import matplotlib as mpl
 import matplotlib.pyplot as plt
@@ -42,21 +43,40 @@ def decomposition(model: ISplitLBI, file: Path) -> None:
     plots.decomposition(model).ravel()[0].figure.savefig(file)
 
 
+def deviations(model: ISplitLBI, users: list[Any]) -> np.ndarray:
+    """Return the deviations of some users, a row per user; nothing of the others.
+
+    Only differences of scores matter: all are shown around their own mean.
+    """
+    dense = np.array([model.scores(user) for user in model.users_]) - model.scores()
+    some = np.where(np.isin(model.users_, users)[:, None], dense, 0.0)
+    return some - some.mean(axis=1, keepdims=True)
+
+
+def true_deviations(study: Study) -> np.ndarray:
+    """Return the same of the truth."""
+    truth = np.where(study.truth.abnormal[:, None], study.truth.deviations, 0.0)
+    return truth - truth.mean(axis=1, keepdims=True)
+
+
+def magnitude(study: Study, model: ISplitLBI) -> float:
+    """Return how large deviations on the support of Gamma are beside the true ones."""
+    truth, found = true_deviations(study), deviations(model, model.left_consensus_)
+    return float(np.sum(truth * found) / np.sum(truth**2))
+
+
 def supports_and_magnitudes(study: Study, model: ISplitLBI, file: Path) -> None:
     """Draw the paper's Figure 3: who deviates from the consensus and by how much.
 
     The truth; P on the support of Gamma at the chosen time, as in the paper; and P of the users
     whom the tests name.
     """
-    dense = np.array([model.scores(user) for user in model.users_]) - model.scores()
-    of_gamma, named = (
-        np.where(np.isin(model.users_, users)[:, None], dense, 0.0)
-        for users in (model.left_consensus_, model.abnormal_users_)
-    )
-    truth = np.where(study.truth.abnormal[:, None], study.truth.deviations, 0.0)
-    panels = {"Truth": truth, "Gamma, chosen time": of_gamma, "Tests": named}
-    # Only differences of scores matter: all are shown around their own mean.
-    panels = {name: each - each.mean(axis=1, keepdims=True) for name, each in panels.items()}
+    truth = true_deviations(study)
+    panels = {
+        "Truth": truth,
+        "Gamma, chosen time": deviations(model, model.left_consensus_),
+        "Tests": deviations(model, model.abnormal_users_),
+    }
     largest = float(np.abs(truth).max())
     with plt.rc_context(STYLE):
         figure, axes = plt.subplots(

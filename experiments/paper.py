@@ -3,13 +3,14 @@
     python experiments/paper.py --data FOLDER           everything, into docs/results/
     python experiments/paper.py age --data FOLDER       one study of settings.toml
     python experiments/paper.py splits --data FOLDER    fixed splits, beside the authors' program
+    python experiments/paper.py figures --data FOLDER   the paper's figures
     python experiments/paper.py simulation              needs no data: the study is drawn anew
     python experiments/paper.py --quick -o FOLDER       a minute's version of all that is there
 
 FOLDER holds simulation.csv, age.csv, college.csv (and llmfao.csv, wmt16_cze-eng.csv, splits/*.csv)
 with the columns user,left,right,winner; what is not there is skipped, and said so. Each study
-writes NAME.md, NAME.json and its figures. The exit code is 1 where a target of settings.toml is
-missed; --quick has none.
+writes NAME.md and NAME.json; figures.md and splits.md are about all of them. The exit code is 1
+where a target of settings.toml is missed; --quick has none.
 
 Every study is measured twice. *By the protocol of the published program*: outcomes are predicted by
 the threshold, also where the time is chosen; the time is chosen by the F1 that is reported; nu and
@@ -85,6 +86,14 @@ class Run:
         print(f"{name}: not there; name its folder with --data.", file=sys.stderr)
         return None
 
+    def votes(self, name: str) -> Comparisons | None:
+        """Return the votes of a study; without a file, the simulated study is drawn anew."""
+        study = self.settings["studies"][name]
+        file = self.file(study["file"])
+        if file is not None:
+            return Comparisons.read(file, group=study.get("group"))
+        return paper_study(0).votes if name == "simulation" else None
+
     def write(self, name: str, text: str) -> None:
         (self.output / name).write_text(text, encoding="utf-8")
         print(f"wrote {self.output / name}", file=sys.stderr)
@@ -156,17 +165,16 @@ def with_enough(votes: Comparisons, least: int) -> Comparisons:
 
 def run_study(run: Run, name: str) -> bool:
     """Evaluate all methods on one study and write what comes out; return whether all is well."""
-    study, drawn = run.settings["studies"][name], paper_study(0)
-    file = run.file(study["file"])
-    if file is None and name != "simulation":
+    study, votes = run.settings["studies"][name], run.votes(name)
+    if votes is None:
         return True
-    votes = drawn.votes if file is None else Comparisons.read(file, group=study.get("group"))
+    is_drawn = votes.file is None
     begun = perf_counter()
     found = Measured.of(run, name, votes)
     minutes = (perf_counter() - begun) / 60
     protocol = run.protocol(name)
     described = repr(votes).removeprefix("Comparisons: ")
-    source = " Drawn by `isplitlbi.evaluation.simulate.paper_study(0)`." if file is None else ""
+    source = " Drawn by `isplitlbi.evaluation.simulate.paper_study(0)`." if is_drawn else ""
     text = [
         f"# {study['title']}\n",
         f"{described}.{source} {protocol['repeats']} splits, {100 * protocol['test_share']:.0f} % "
@@ -186,14 +194,18 @@ def run_study(run: Run, name: str) -> bool:
     text += ["## Precision and recall by class (medians)\n", *classes_tables(found)]
     if study.get("reliability"):
         text += ["## Are the probabilities right?\n", reliability_table(found.ours, "isplitlbi")]
-    text += ["## Figures\n", *draw_figures(run, name, votes, found)]
-    if name == "simulation":
-        text += draw_truth(run, drawn)
+    figures.classes(
+        {"by the threshold": found.program["micro"], "by the most probable outcome": found.ours},
+        run.output / f"{name}-classes.png", PROGRAM,
+    )  # fmt: skip
+    text.append(
+        f"![Precision and recall by class, by both rules (Figure 5, c)]({name}-classes.png)\n"
+    )
     run.write(f"{name}.md", "\n".join(text))
     run.write(f"{name}.json", json.dumps(found.as_dict(), indent=1) + "\n")
     reached = found.ours.statistics("isplitlbi", "micro_f1")["median"]
     least = run.settings["least"].get(name)
-    if run.quick or least is None or file is None:
+    if run.quick or least is None or is_drawn:
         return True
     print(f"{name}: micro-F1 {reached:.4f}, at least {least} asked for")
     return reached >= least
@@ -202,34 +214,79 @@ def run_study(run: Run, name: str) -> bool:
 # --- figures -------------------------------------------------------------------------------------
 
 
-def draw_figures(run: Run, name: str, votes: Comparisons, found: Measured) -> list[str]:
-    """Draw what the paper shows of a study; return the Markdown that shows it.
+def run_figures(run: Run) -> bool:
+    """Draw the paper's figures in its order, but for precision and recall; say what they show."""
+    text = ["# The figures of the paper, from our own fits\n",
+            "All votes, the paper's terms, the default nu and kappa (0.3 and 30).\n",
+            *draw_truth(run, paper_study(0))]  # fmt: skip
+    text += ["## Who leaves when, and how far from the consensus (Figures 4, 5 a and 5 b)\n",
+             "Users with at least "
+             f"{run.settings['protocol']['min_votes']} votes, as in the published program: the "
+             "last to leave would otherwise be those with hardly a vote.\n"]  # fmt: skip
+    for name, study in run.settings["studies"].items():
+        votes = run.votes(name)
+        if votes is not None:
+            text += draw_study(run, name, study, votes)
+    run.write("figures.md", "\n".join(text))
+    return True
 
-    Users are those whom the paper's program keeps: with fewer votes, the last to leave would be
-    those with hardly a vote.
-    """
-    kept = with_enough(votes, run.settings["protocol"]["min_votes"])
-    model = ISplitLBI(terms="paper").fit(kept)
+
+def draw_truth(run: Run, study: Study) -> list[str]:
+    """Draw Figures 1 to 3: a small example, and a study of which the truth is known."""
+    model = ISplitLBI(terms="paper").fit(study.votes)
+    figures.example_graph(run.output / "example-graph.png")
+    figures.decomposition(model, run.output / "simulation-decomposition.png")
+    figures.supports_and_magnitudes(study, model, run.output / "simulation-supports.png")
+    true = set(study.votes.users[study.truth.abnormal].tolist())
+    told = [
+        f"{len(users)} {what}, {len(true & set(users))} of them truly"
+        for what, users in (
+            ("have left the consensus at the chosen time", model.left_consensus_),
+            ("are named by the tests", model.abnormal_users_),
+        )
+    ]
+    kappas = (3, 10, 30, 100, 300)
+    slopes = [figures.magnitude(study, ISplitLBI(terms="paper", kappa=kappa).fit(study.votes))
+              for kappa in kappas]  # fmt: skip
+    return [
+        "## An example of votes with ties (Figure 1)\n",
+        "![Six colleges, three users](example-graph.png)\n",
+        "## What deviations are made of (Figure 2)\n",
+        "A study drawn by `isplitlbi.evaluation.simulate.paper_study(0)`. The paper calls the "
+        "strong part abnormal.\n",
+        "![P, and its strong, personal and random part](simulation-decomposition.png)\n",
+        "## Who deviates, and by how much (Figure 3)\n",
+        f"The same study: {len(true)} users truly deviate; {'; '.join(told)}. Deviations of those "
+        "who truly deviate, on the support of Gamma, are as large as the true ones times (slope of "
+        "a line through 0) "
+        + ", ".join(
+            f"{slope:.2f} with kappa = {kappa}"
+            for kappa, slope in zip(kappas, slopes, strict=True)
+        )
+        + ".\n",
+        "![Supports and magnitudes: the truth, Gamma at the chosen time, the tests]"
+        "(simulation-supports.png)\n",
+    ]  # fmt: skip
+
+
+def draw_study(run: Run, name: str, study: dict[str, Any], votes: Comparisons) -> list[str]:
+    """Draw when users leave and how far they are, and say it in numbers."""
+    model = ISplitLBI(terms="paper", **_some(study, "sides"))
+    model.fit(with_enough(votes, run.settings["protocol"]["min_votes"]))
     figures.entries(model, run.output / f"{name}-entries.png")
     figures.distances(model, run.output / f"{name}-distances.png",
                       None if name == "simulation" else 0.1)  # fmt: skip
-    figures.classes(
-        {"by the threshold": found.program["micro"], "by the most probable outcome": found.ours},
-        run.output / f"{name}-classes.png", PROGRAM,
-    )  # fmt: skip
-    which = "Distance to the consensus (Figure 4)"
-    if name != "simulation":
-        which = "Distance to the consensus of the first and last to leave (Figure 5, a and b)"
+    which = "" if name == "simulation" else " of the first and the last to leave"
+    sentences = (on_entries(model), on_distances(model), on_stopping(model))
     return [
-        f"Users with at least {run.settings['protocol']['min_votes']} votes, all votes; the "
-        "paper's terms. " + sentence_on_entries(model) + "\n",
+        f"### {study['title']}\n",
+        " ".join(sentences) + "\n",
         f"![Order and time of leaving]({name}-entries.png)\n",
-        f"![{which}]({name}-distances.png)\n",
-        f"![Precision and recall by class, by both rules (Figure 5, c)]({name}-classes.png)\n",
+        f"![Distance to the consensus{which}]({name}-distances.png)\n",
     ]
 
 
-def sentence_on_entries(model: ISplitLBI) -> str:
+def on_entries(model: ISplitLBI) -> str:
     """Say who has left when, and whom the tests name."""
     entry = np.sort(model.entry_times_[model.summary_.votes_per_user > 0])
     n_named, n_left = len(model.abnormal_users_), len(model.left_consensus_)
@@ -241,33 +298,39 @@ def sentence_on_entries(model: ISplitLBI) -> str:
     )
     if 0 < n_named < len(entry):
         told += (
-            f" The first {n_named} to leave ({same}) have left by {entry[n_named - 1]:.3f}, the "
-            f"next one leaves at {entry[n_named]:.3f}."
+            f" The first {n_named} to leave ({same}) have left by {entry[n_named - 1]:.4f}, the "
+            f"next one leaves at {entry[n_named]:.4f}."
         )
     return told
 
 
-def draw_truth(run: Run, study: Study) -> list[str]:
-    """Draw the figures that need the truth, or a small example."""
-    model = ISplitLBI(terms="paper").fit(study.votes)
-    figures.supports_and_magnitudes(study, model, run.output / "simulation-supports.png")
-    figures.decomposition(model, run.output / "simulation-decomposition.png")
-    figures.example_graph(run.output / "example-graph.png")
-    true = set(study.votes.users[study.truth.abnormal].tolist())
-    told = []
-    for what, users in (
-        ("have left the consensus at the chosen time", model.left_consensus_),
-        ("are named by the tests", model.abnormal_users_),
-    ):
-        told.append(f"{len(users)} {what}, {len(true & set(users))} of them truly")
-    return [
-        "A study drawn by `isplitlbi.evaluation.simulate.paper_study(0)`, where the truth is "
-        f"known: {len(true)} users are abnormal; {'; '.join(told)}.\n",
-        "![Supports and magnitudes: the truth, Gamma at the chosen time, the tests (Figure 3)]"
-        "(simulation-supports.png)\n",
-        "![What deviations are made of (Figure 2)](simulation-decomposition.png)\n",
-        "![An example of votes with ties (Figure 1)](example-graph.png)\n",
-    ]
+def on_distances(model: ISplitLBI) -> str:
+    """Say how far those are who leave first and last, and those whom the tests name."""
+    voted = np.flatnonzero(model.summary_.votes_per_user > 0)
+    order = voted[np.argsort(model.entry_times_[voted], kind="stable")]
+    distance, some = model.distance_to_consensus(), max(1, round(0.1 * len(order)))
+    is_named = np.isin(model.users_[order], model.abnormal_users_)
+    told = (
+        f"Median distance to the consensus: {np.median(distance[order[:some]]):.2f} of the first "
+        f"10 % to leave, {np.median(distance[order[-some:]]):.2f} of the last 10 %."
+    )
+    if is_named.any() and not is_named.all():
+        told += (
+            f" The nearest of those whom the tests name is at {distance[order[is_named]].min():.2f}"
+            f", the furthest of the others at {distance[order[~is_named]].max():.2f}."
+        )
+    return told
+
+
+def on_stopping(model: ISplitLBI) -> str:
+    """Say what the path predicts at its beginning, at the chosen time and at its end."""
+    curves = model.selection_.chosen
+    loss = curves.mean("log_loss")
+    chosen = loss[int(np.argmin(np.abs(curves.times - model.time_)))]
+    return (
+        f"Held-out log-loss along the path: {loss[0]:.3f} before anybody leaves, {chosen:.3f} at "
+        f"the chosen time, {loss[-1]:.3f} at the end."
+    )
 
 
 # --- fixed splits --------------------------------------------------------------------------------
@@ -463,7 +526,8 @@ def say(done: float, doing: str) -> None:
 
 def main() -> int:
     settings = tomllib.loads((HERE / "settings.toml").read_text(encoding="utf-8"))
-    names = [*settings["studies"], "splits"]
+    others = {"splits": run_splits, "figures": run_figures}
+    names = [*settings["studies"], *others]
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -478,7 +542,7 @@ def main() -> int:
     run = Run(settings, asked.data, asked.output, asked.quick)
     begun = perf_counter()
     well = [
-        run_splits(run) if name == "splits" else run_study(run, name)
+        others[name](run) if name in others else run_study(run, name)
         for name in asked.what or names
     ]
     print(f"{(perf_counter() - begun) / 60:.1f} minutes in all")
