@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 DASK = Path(sys.executable).with_name("dask")
+# As a nanny sets it, which these workers do not have: their threads would wait for each other.
+ALONE = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
 
 
 class Processes:
@@ -30,7 +32,7 @@ class Processes:
         return subprocess.Popen(
             [sys.executable, DASK, *arguments], stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL, cwd=self.folder,
-            env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, paths))},
+            env=os.environ | ALONE | {"PYTHONPATH": os.pathsep.join(filter(None, paths))},
         )  # fmt: skip
 
     def add(self, n_workers):

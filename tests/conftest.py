@@ -26,16 +26,29 @@ def shared_data() -> Path:
 
 
 # Files whose tests take longest come first: otherwise one process would be left alone with them.
+# While the first compiles the loops of a fit, another reads data, which takes no loops. The others
+# then find the loops on disk and do not all compile the same. Nor do the workers of a cluster after
+# the loops by themselves and those of several machines.
 LONGEST = (
-    "runtime/test_dask.py",
     "output/test_report_in_browser.py",
+    "data/test_readers.py",
+    "data/test_presets.py",
+    "data/test_layout.py",
+    "data/test_times.py",
+    "data/test_comparisons.py",
     "solvers/test_schemes.py",
     "kernels/test_loops_of_terms.py",
-    "abnormal/test_tests.py",
     "runtime/test_machines.py",
-    "cli/test_bad_input.py",
+    "runtime/test_dask.py",
+    "test_benchmarks.py",
+    "abnormal/test_tests.py",
+    "estimators/test_standing.py",
+    "cli/test_models.py",
     "cli/test_votes.py",
+    "solvers/test_implicit.py",
     "test_experiments.py",
+    "abnormal/test_terms.py",
+    "cli/test_bad_input.py",
 )
 
 

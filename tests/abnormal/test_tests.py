@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import false_discovery_control, kstest
+from threadpoolctl import threadpool_limits
 
 from crowds import SCORES, agreeing, centred, consensus_in, forced, gather, vote
 from isplitlbi.abnormal import directions, draws, find_abnormal, ordinary, others
@@ -289,7 +290,8 @@ def test_what_a_test_takes_is_not_kept_for_every_user(monkeypatch):
     ).votes
     start = fit_consensus(votes, LINK)
     tracemalloc.start()
-    find_flags(inputs(votes, start))
+    with threadpool_limits(1, user_api="blas"):  # as in find_abnormal
+        find_flags(inputs(votes, start))
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     matrices = 8 * np.sum(Layout.of(votes).slots.sizes ** 2)

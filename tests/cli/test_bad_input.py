@@ -382,7 +382,7 @@ def judge(monkeypatch, file, content):
 
 
 many = settings(
-    max_examples=1000, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=250, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 
 

@@ -6,7 +6,7 @@ import shutil
 import polars as pl
 import pytest
 
-from commands import invoke, output_of, run, width
+from commands import invoke, output_of, refused, width
 from isplitlbi import compare, load_model
 
 
@@ -32,10 +32,9 @@ def held_out(votes_file):
 
 
 def test_the_table_fits_80_columns_and_says_everything_the_library_says(model_folder, later_folder):
-    done = run("compare", model_folder, later_folder)
-    assert done.returncode == 0, done.stderr
-    assert all(width(line) <= 80 for line in done.stdout.splitlines())
-    told = " ".join(done.stdout.split())
+    shown = output_of("compare", model_folder, later_folder)
+    assert all(width(line) <= 80 for line in shown.splitlines())
+    told = " ".join(shown.split())
     found = compare(load_model(model_folder), load_model(later_folder))
     for sentence in found.sentences():
         assert sentence in told
@@ -77,37 +76,39 @@ def test_a_model_that_was_copied_has_not_changed(model_folder, tmp_path):
     assert said.startswith("Nothing changed: the votes and the scores of both fits are the same.")
 
 
-def test_a_model_is_not_compared_with_itself(model_folder, tmp_path):
+def test_a_model_is_not_compared_with_itself(model_folder, tmp_path, monkeypatch, capsys):
     (tmp_path / "link").symlink_to(model_folder)
     for other in (model_folder, tmp_path / "link"):
-        done = run("compare", model_folder, other)
-        assert done.returncode == 2
-        assert "the same folder, so nothing can have changed" in done.stderr
+        said = refused(monkeypatch, capsys, "compare", model_folder, other)
+        assert "the same folder, so nothing can have changed" in said
 
 
-def test_how_votes_are_read_is_not_asked_without_votes(model_folder, later_folder):
-    done = run("compare", model_folder, later_folder, "--winner", "w")
-    assert done.returncode == 2
-    assert "--winner says how votes are read; give --votes, too." in done.stderr
+def test_how_votes_are_read_is_not_asked_without_votes(
+    model_folder, later_folder, monkeypatch, capsys
+):
+    said = refused(monkeypatch, capsys, "compare", model_folder, later_folder, "--winner", "w")
+    assert "--winner says how votes are read; give --votes, too." in said
 
 
 def test_votes_that_were_fitted_are_remarked(model_folder, later_folder, votes_file):
-    done = run("compare", model_folder, later_folder, "--votes", votes_file, "--format", "csv")
-    assert done.returncode == 0
+    asked = ("compare", model_folder, later_folder, "--votes", votes_file, "--format", "csv")
+    done = invoke(*asked)
+    assert done.exit_code == 0, done.output
     assert "a fit predicts its own votes too well" in done.stderr
-    quiet = run("compare", model_folder, later_folder, "--votes", votes_file, "--format", "csv",
-                "--quiet")  # fmt: skip
+    quiet = invoke(*asked, "--quiet")
     assert quiet.stderr == ""
     assert quiet.stdout == done.stdout
 
 
-def test_a_report_says_what_changed_since_an_earlier_model(model_folder, later_folder, tmp_path):
+def test_a_report_says_what_changed_since_an_earlier_model(
+    model_folder, later_folder, tmp_path, monkeypatch, capsys
+):
     pytest.importorskip("plotly", reason="the report needs plotly (pip install .[report])")
     file = tmp_path / "report.html"
     output_of("report", later_folder, "--since", model_folder, "-o", file, "--quiet")
     page = file.read_text(encoding="utf-8")
     assert 'id="since"' in page
     assert "60 votes and 3 users are new" in page
-    done = run("report", later_folder, "--since", later_folder, "-o", tmp_path / "other.html")
-    assert done.returncode == 2
+    other = ("--since", later_folder, "-o", tmp_path / "other.html")
+    refused(monkeypatch, capsys, "report", later_folder, *other)
     assert not (tmp_path / "other.html").exists()

@@ -5,7 +5,7 @@ import json
 import polars as pl
 import pytest
 
-from commands import in_one_line, invoke, output_of, refused, run
+from commands import in_one_line, invoke, output_of, refused
 from isplitlbi.storage import load_model
 
 NO_COLUMN = "No column can be the user, so all votes are those of one anonymous crowd."
@@ -21,8 +21,8 @@ def crowd_file(votes_file, tmp_path_factory):
 @pytest.fixture(scope="module")
 def crowd_model(crowd_file):
     folder = crowd_file.with_name("model")
-    done = run("fit", crowd_file, "-o", folder)
-    assert done.returncode == 0, done.stderr
+    done = invoke("fit", crowd_file, "-o", folder)
+    assert done.exit_code == 0, done.output
     assert NO_COLUMN in done.stderr
     assert "There are no users, so there is one ranking for all." in done.stdout
     assert "abnormal" not in done.stdout
@@ -32,7 +32,7 @@ def crowd_model(crowd_file):
 def test_users_that_are_set_aside_are_said_to_be_and_give_the_same(
     votes_file, crowd_model, tmp_path
 ):
-    done = run("fit", votes_file, "--anonymous", "-o", tmp_path / "model")
+    done = invoke("fit", votes_file, "--anonymous", "-o", tmp_path / "model")
     assert "The users in 'user' are set aside: all votes are those of one crowd." in done.stderr
     for command in (["rank"], ["rank", "--matrix"]):
         ours, theirs = (
@@ -71,7 +71,7 @@ def test_what_needs_users_is_refused(crowd_file, crowd_model, monkeypatch, capsy
 
 
 def test_a_crowd_predicts_pairs_with_users_and_without(crowd_file, crowd_model, votes_file):
-    done, named = (run("predict", crowd_model, file) for file in (crowd_file, votes_file))
+    done, named = (invoke("predict", crowd_model, file) for file in (crowd_file, votes_file))
     assert done.stderr == ""
     assert done.stdout.startswith("left,right,winner,p_left")
     assert named.stderr == (

@@ -2,7 +2,7 @@
 
 import pytest
 
-from commands import invoke, run, width
+from commands import invoke, refused, run, width
 
 SMALL = ["demo", "--users", "8", "--items", "5"]
 
@@ -68,10 +68,10 @@ def test_the_demo_ends_with_the_report_and_names_the_file(tmp_path):
     assert "The simulated study of isplitlbi demo" in file.read_text(encoding="utf-8")
 
 
-def test_the_demo_does_not_begin_where_its_report_would_replace_a_file(tmp_path):
+def test_the_demo_does_not_begin_where_its_report_would_replace_a_file(
+    tmp_path, monkeypatch, capsys
+):
     (tmp_path / "report.html").write_text("mine")
-    done = run(*SMALL, "--report", str(tmp_path / "report.html"))
-    assert done.returncode == 2
-    assert done.stdout == ""
-    assert "exists already" in done.stderr
+    said = refused(monkeypatch, capsys, *SMALL, "--report", tmp_path / "report.html")
+    assert "exists already" in said
     assert (tmp_path / "report.html").read_text() == "mine"

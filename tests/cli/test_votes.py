@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from commands import command, invoke, refused, run, width
+from commands import command, invoke, output_of, refused, width
 from isplitlbi import Comparisons, ISplitLBI, load_model
 from isplitlbi.data.outcomes import WINNERS
 from isplitlbi.evaluation.simulate import simulate
@@ -148,22 +148,18 @@ def interrupted(signal_number, long_study, folder):
     return process.communicate(timeout=60), process.returncode
 
 
-def test_a_killed_fit_goes_on_to_the_same_model(long_study, tmp_path):
+def test_a_killed_fit_goes_on_to_the_same_model(long_study, tmp_path, monkeypatch, capsys):
     (_, errors), code = interrupted(signal.SIGKILL, long_study, tmp_path / "model")
     assert (errors, code) == ("", -signal.SIGKILL)
     assert [entry.name for entry in tmp_path.iterdir()] == [".model.unfinished"]
     fit = ("fit", str(long_study), "--folds", "2", "-o")
-    refused = run(*fit, str(tmp_path / "model"))
-    assert refused.returncode == 2
-    assert "was interrupted; go on with --resume" in refused.stderr
-    other = run(*fit, str(tmp_path / "model"), "--resume", "--nu", "2")
-    assert other.returncode == 2
-    assert "belong to other votes or settings" in other.stderr
+    again = refused(monkeypatch, capsys, *fit, tmp_path / "model")
+    assert "was interrupted; go on with --resume" in again
+    other = refused(monkeypatch, capsys, *fit, tmp_path / "model", "--resume", "--nu", "2")
+    assert "belong to other votes or settings" in other
 
-    resumed = run(*fit, str(tmp_path / "model"), "--resume", "--quiet")
-    assert resumed.returncode == 0, resumed.stderr
-    whole = run(*fit, str(tmp_path / "whole"), "--quiet")
-    assert whole.returncode == 0, whole.stderr
+    output_of(*fit, tmp_path / "model", "--resume", "--quiet")
+    output_of(*fit, tmp_path / "whole", "--quiet")
     assert content(tmp_path / "model") == content(tmp_path / "whole")
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["model", "whole"]
 

@@ -5,7 +5,7 @@ import pytest
 from clusters import processes
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")  # workers that wait for the next module cost time, too
 def two_workers(tmp_path_factory):
     with processes(tmp_path_factory.mktemp("cluster"), 2) as (_, client):
         yield client

@@ -15,6 +15,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 from clusters import processes
+from commands import output_of, refused
 from isplitlbi import Comparisons, ISplitLBI, jobs
 from isplitlbi.data.readers import Parts
 from isplitlbi.data.splits import in_order
@@ -454,9 +455,8 @@ def run(*arguments):
 @pytest.fixture(scope="module")
 def votes_file(tmp_path_factory):
     file = tmp_path_factory.mktemp("votes") / "votes.csv"
-    made = run("simulate", "-o", str(file), "--users", "8", "--items", "5", "--least", "15",
-               "--most", "25")  # fmt: skip
-    assert made.returncode == 0, made.stderr
+    output_of("simulate", "-o", file, "--users", "8", "--items", "5", "--least", "15",
+              "--most", "25")  # fmt: skip
     return file
 
 
@@ -482,16 +482,18 @@ def test_ctrl_c_ends_a_fit_on_workers_within_seconds(votes_file, tmp_path):
             time.sleep(0.1)
 
 
-def test_a_scheduler_that_cannot_be_reached_is_one_sentence(votes_file, tmp_path):
+def test_a_scheduler_that_cannot_be_reached_is_one_sentence(
+    votes_file, tmp_path, monkeypatch, capsys
+):
     done = run("fit", str(votes_file), "-o", str(tmp_path / "m"), "--scheduler",
                "tcp://127.0.0.1:1", "-q")  # fmt: skip
     assert done.returncode == 2
     assert done.stderr.startswith("isplitlbi: the scheduler tcp://127.0.0.1:1 cannot be reached")
     assert done.stderr.count("\n") == 1
     assert not list(tmp_path.iterdir())
-    both = run("fit", str(votes_file), "-o", str(tmp_path / "m"), "--scheduler", "x",
-               "--workers", "2")  # fmt: skip
-    assert both.returncode == 2 and "not both" in both.stderr
+    both = refused(monkeypatch, capsys, "fit", votes_file, "-o", tmp_path / "m",
+                   "--scheduler", "x", "--workers", "2")  # fmt: skip
+    assert "not both" in both
 
 
 def test_the_command_line_fits_parts_on_a_scheduler(two_workers, votes_file, tmp_path):
@@ -511,11 +513,9 @@ def test_the_command_line_fits_parts_on_a_scheduler(two_workers, votes_file, tmp
     for table in ("consensus.csv", "users.csv"):
         here, there = (pl.read_csv(tmp_path / name / table) for name in ("one", "many"))
         assert_frame_equal(here, there, abs_tol=1e-7)
-    shown = [run("abnormal", str(tmp_path / name), "--all", "-q") for name in ("one", "many")]
-    assert [each.returncode for each in shown] == [0, 0]
-    assert "--effect reads the votes" in shown[1].stdout or "0 of " in shown[1].stdout
-    told = run("abnormal", str(tmp_path / "many"), "--effect", "-q")
-    assert told.returncode == 0, told.stderr
+    shown = [output_of("abnormal", tmp_path / name, "--all", "-q") for name in ("one", "many")]
+    assert "--effect reads the votes" in shown[1] or "0 of " in shown[1]
+    output_of("abnormal", tmp_path / "many", "--effect", "-q")
 
 
 def test_the_command_line_tells_of_a_damaged_part_in_one_sentence(votes_file, tmp_path):

@@ -119,7 +119,8 @@ def test_who_stands_out_more_than_anybody_leaves_before_the_first_step_of_the_co
     # More steps change little, though they begin before those of the course.
     times, consensus = path.course
     between = np.sort(np.concatenate([times, 0.5 * (times[1:] + times[:-1])]))
-    finer = np.array([np.interp(between, times, column) for column in consensus.T]).T
+    # In rows, as a course is: loops for arrays in columns would be compiled for this test alone.
+    finer = np.column_stack([np.interp(between, times, column) for column in consensus.T])
     again = placed(mine, settings, replace(path, course=path.course._replace(
         times=between, consensus=finer)))  # fmt: skip
     assert_allclose(again.entry_times[worst], found.entry_times[worst], rtol=0.01)

@@ -706,8 +706,8 @@ def test_rough_paths_have_a_larger_tolerance_within_bounds():
 )
 def test_both_solvers_give_nearly_the_same_model(link, terms):
     votes, _ = simulate(n_users=12, n_items=5, votes_per_user=(15, 25), random_state=2)
-    settings = {"link": link, "kappa": 5.0, "times": [0.2, 0.5, 1.0], "time": 0.5, "n_jobs": 1}
-    settings["terms"] = terms
+    settings = {"link": link, "kappa": 5.0, "times": [0.2, 0.5], "time": 0.5, "n_jobs": 1}
+    settings |= {"terms": terms, "with_tests": False}
     models = (ISplitLBI(**settings, solver=solver) for solver in ("implicit", "explicit"))
     one, other = (model.fit(votes) for model in models)
     assert one.path_.settings["scheme"] == "implicit"
