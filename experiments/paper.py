@@ -181,7 +181,7 @@ def run_study(run: Run, name: str) -> bool:
         f"of every user's votes held out, users with at least {protocol['min_votes']} votes"
         f"{', rankings kept whole' if study.get('group') else ''}. {minutes:.1f} minutes.\n",
         f"{found.ours.comparison()}\n",
-        f"{found.ours.verdict()}\n",
+        f"{found.all_terms.verdict()}\n",  # this one knows whether sides mean something
     ]
     if in_paper(run, name):
         text += published_tables(found, run.settings["published"][name])

@@ -315,10 +315,8 @@ def evaluate(
     terms, ties, sides, estimate
         Of iSplit LBI, as there (the last also of LBI); whether there are ties is found from all
         votes together.
-    seed
-        Seed of the splits, and of what is random in a method.
-    n_jobs
-        Threads of a method.
+    seed, n_jobs
+        Seed of the splits and of what is random in a method; threads of a method.
     progress
         Called before each fit with the share of the work done and what comes next.
     """

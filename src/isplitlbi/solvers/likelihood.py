@@ -118,7 +118,8 @@ def _pairs(votes: Comparisons, runtime: Runtime) -> tuple[Indices, Floats]:
         there = np.flatnonzero(dense.any(axis=0))
         pairs.append(begin + there)
         sums.append(dense[:, there])
-    return np.concatenate(pairs), np.concatenate(sums, axis=1)
+    # Rows that lie in one piece, as above: of others, the loops would be compiled once more.
+    return np.concatenate(pairs), np.ascontiguousarray(np.concatenate(sums, axis=1))
 
 
 def _pooled(n_items: int, pairs: Indices, counts: Floats) -> Layout:
