@@ -114,15 +114,16 @@ def entries(model: ISplitLBI, file: Path) -> None:
             axes.plot(place[which], times[which], "o", ms=4, color=colour, label=label)
         n_left = len(model.left_consensus_)
         axes.axhline(model.time_, color="black", lw=1, ls=(0, (4, 3)))
-        axes.text(len(order), model.time_, f"chosen time: {n_left} have left", va="bottom",
-                  ha="right", size=8)  # fmt: skip
+        # Points rise from left to right: the first ones leave room above the line.
+        axes.text(1, model.time_, f"chosen time: {n_left} have left", va="bottom", size=8)
         axes.set_yscale("log")
         axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
         axes.yaxis.set_major_formatter("{x:g}")
         axes.yaxis.set_minor_formatter(NullFormatter())
         axes.set(xlabel="users, in the order in which they leave",
                  ylabel="time of leaving", xlim=(0, len(order) + 1))  # fmt: skip
-        axes.legend(frameon=False, loc="lower right")
+        is_high = 2 * n_left > len(order)  # the line: the corner away from it is free
+        axes.legend(frameon=False, loc="lower right" if is_high else "upper left")
         figure.savefig(file)
         plt.close(figure)
 

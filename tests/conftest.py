@@ -1,4 +1,6 @@
+import logging
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,6 +15,13 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("isplitlbi")
+
+
+@pytest.fixture(autouse=True)
+def remarks_are_heard() -> Iterator[None]:
+    """Undo what a command that ran in this process has said about remarks (``--quiet``)."""
+    yield
+    logging.getLogger("isplitlbi").setLevel(logging.NOTSET)
 
 
 @pytest.fixture(scope="session")
