@@ -92,7 +92,7 @@ def drawn(
 
 
 def expected(model: ISplitLBI) -> np.ndarray:
-    certainty, where = model._known_how_surely(), model.parameters_.vector.scores
+    certainty, where = model.certainty(), model.parameters_.vector.scores
     row = certainty.row[where]
     return certainty.evidence.expected[np.ix_(row, row)]
 

@@ -156,7 +156,7 @@ def test_of_a_single_user_the_intervals_are_those_of_the_models_curvature():
     votes = drawn_by_users(np.linspace(1.0, -1.0, 5), n_votes=800)
     user, left, right, outcome = columns_of(votes)
     alone = MarginMLE().fit(Comparisons.from_arrays(["x"] * len(user), left, right, outcome))
-    standing = alone._known_how_surely().scores()
+    standing = alone.certainty().scores()
     assert standing.freedom == np.inf
     np.testing.assert_array_equal(standing.estimate, alone.consensus_)
     board = alone.leaderboard()
@@ -169,7 +169,7 @@ def test_of_a_single_user_the_intervals_are_those_of_the_models_curvature():
 
 
 def test_with_very_many_items_errors_are_taken_for_independent(model, votes, monkeypatch):
-    usual = model._known_how_surely().scores()
+    usual = model.certainty().scores()
     monkeypatch.setattr("isplitlbi.estimators.certainty.MOST_PLACES", 3)
     rough = Certainty.of(votes, model.fitted_).scores()
     assert np.count_nonzero(rough.covariance) == 8

@@ -254,7 +254,7 @@ class ScoreEstimator(MeasuredEstimator):
         They also say which differ from the consensus by more than chance.
         """
         index = self._voter(user)
-        found = own_scores(self._known_how_surely(), index, self.ranking(user))
+        found = own_scores(self.certainty(), index, self.ranking(user))
         return found.framed_as(self._frame_kind)
 
     def decompose(self, noise_level: float = 2.0) -> Decomposition:

@@ -249,7 +249,7 @@ class PlacedUsers(Tabular):
     def _know_how_surely(self) -> None:
         """Take over how surely the model knows its consensus; its votes are looked at once."""
         if self._people._certainty is None:
-            of_study = self._study._known_how_surely()
+            of_study = self._study.certainty()
             seen = Seen.of(self._people.votes(), self._people.fitted_)
             self._people._certainty = of_study.beside(seen)
 

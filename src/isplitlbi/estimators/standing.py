@@ -133,13 +133,14 @@ class _Told:
 
     taste: Floats  # how tastes are taken to vary
     more: Floats  # by how much more they do, as far as the votes know it
+    mean: Floats  # (n_items,) the sum of all tastes: what people share is none of their differences
     known: Floats  # which part of a taste they know
     n_users: int = 0
 
     @classmethod
     def of(cls, taste: Floats) -> _Told:
         """Begin with nobody."""
-        return cls(taste, np.zeros_like(taste), np.zeros_like(taste))
+        return cls(taste, np.zeros_like(taste), np.zeros(len(taste)), np.zeros_like(taste))
 
     def note(self, found: OfUser, mean: Floats) -> None:
         """Add what a user tells, whose deviations have this mean."""
@@ -149,6 +150,7 @@ class _Told:
         whole = np.linalg.solve(taken, self.taste[items]).T  # from these items to all
         squares = np.outer(mean[at], mean[at]) + error
         self.more += whole @ (squares - taken) @ whole.T
+        self.mean += whole @ mean[at]
         self.known[:, items] += whole - whole @ np.linalg.solve(taken, error).T
         self.n_users += 1
 
@@ -159,7 +161,8 @@ class _Told:
         """
         n_users = max(self.n_users, 1)
         longer = np.linalg.inv(self.known / n_users + LEAST_TOLD * np.eye(len(usual)))
-        found = self.taste + longer @ (self.more / n_users) @ longer.T
+        shared = np.outer(self.mean, self.mean) / n_users
+        found = self.taste + longer @ ((self.more - shared) / n_users) @ longer.T
         found = (n_users * found + USUAL_WEIGHT * usual) / (n_users + USUAL_WEIGHT)
         values, vectors = np.linalg.eigh(0.5 * (found + found.T))
         return np.asarray((vectors * np.maximum(values, LEAST_SHARE * usual[0, 0])) @ vectors.T)

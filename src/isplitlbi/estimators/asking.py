@@ -1,0 +1,495 @@
+"""Which votes to ask for next: what a model knows of its items and users, as planning needs it."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from isplitlbi.data.frames import Tabular
+from isplitlbi.data.layout import SHARPNESS as SHARPNESS_OF_USERS
+from isplitlbi.data.vocabulary import counted
+from isplitlbi.errors import InvalidSetting
+from isplitlbi.estimators.certainty import Certainty, Seen
+from isplitlbi.lazy import pl
+from isplitlbi.model.answering import Answering
+from isplitlbi.model.links import Link
+from isplitlbi.model.parameters import Consensus, Parameters
+from isplitlbi.model.terms import Side
+from isplitlbi.nouns import NOUNS, Nouns, capitalized
+from isplitlbi.planning.asking import Asked, Candidate, Parts, choose
+from isplitlbi.planning.open_questions import OpenQuestions, chances_to_be_among, ranks_of_draws
+from isplitlbi.planning.people import NOTHING, SHARPNESS, TASTES, Answers, Person
+from isplitlbi.planning.sides import Sides
+from isplitlbi.planning.thinning import MOST_ITEMS, MOST_PAIRS, least_certain, pairs_to_ask
+from isplitlbi.typing import Floats, Labels, Places
+
+if TYPE_CHECKING:
+    from isplitlbi.estimators.base import ScoreEstimator
+
+__all__ = ["Aim", "NextPairs", "People", "next_pairs"]
+
+log = logging.getLogger("isplitlbi")
+
+# Votes are spread over people: the consensus is that of all, and not of those whose votes happen to
+# tell most. So that somebody whose votes tell little can be passed over, people have room for so
+# many times as many votes as are asked for. Settled on seeds 0 to 7 of three simulated studies
+# (benchmarks/planning.py reports on others).
+ROOM = 1.25
+LITTLE = 1.0 / 3.0  # of what a vote of the user in the middle tells: this is said of a user
+
+
+class Aim(NamedTuple):
+    """What votes are asked for: the order of all items, its first places, or a person's own."""
+
+    name: str
+    n_places: int = 0
+
+    @classmethod
+    def of(cls, text: str, n_items: int | None = None) -> Aim:
+        """Read an aim: ``ranking``, ``person``, or ``top 3`` for the first three places.
+
+        >>> Aim.of("top 3")
+        Aim(name='top', n_places=3)
+        """
+        if text in ("ranking", "person"):
+            return cls(text)
+        found = re.fullmatch(r"top[ :=-]?([0-9]{1,9})", str(text).strip())
+        if found is None:
+            raise InvalidSetting(
+                f"aim {text!r} is not one of ranking, person, and top with a number: 'top 3'."
+            )
+        aim = cls("top", int(found.group(1)))
+        if aim.n_places < 1 or (n_items is not None and aim.n_places >= n_items):
+            raise InvalidSetting(
+                f"aim {text!r}: of {n_items} items, there is something to find out about the first "
+                f"1 to {max((n_items or 2) - 1, 1)}."
+            )
+        return aim
+
+    def __str__(self) -> str:
+        """Show it as it is asked for."""
+        return self.name if self.name != "top" else f"top {self.n_places}"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class NextPairs(Tabular):
+    """Votes to ask for, those first that tell most.
+
+    Attributes
+    ----------
+    users : list
+        Whom to ask; None everywhere where the votes have no users.
+    left, right : (n,) ids
+        Every item stands on the left about as often as on the right, for every user.
+    gain : (n,)
+        What each vote is expected to tell beside those before it, in bits.
+    row : (n,)
+        Which row of the candidates it is, where these were given.
+    worth : mapping
+        What a vote of each user may tell, beside one of the user in the middle.
+    aim : Aim
+    nouns : Nouns
+    """
+
+    users: list[Any]
+    left: Labels
+    right: Labels
+    gain: Floats
+    row: Places
+    worth: dict[Any, float]
+    aim: Aim
+    nouns: Nouns = NOUNS
+
+    def __len__(self) -> int:
+        return len(self.gain)
+
+    def __repr__(self) -> str:
+        """Say how many there are, and what they tell."""
+        return (
+            f"NextPairs: {counted(len(self), 'vote')} to ask for, {self.gain.sum():.2f} bits "
+            f"(aim: {self.aim})"
+        )
+
+    def _table(self) -> pl.DataFrame:
+        """Return whom to ask about which two items, and what that is expected to tell."""
+        columns = {"user": self.users, "left": self.left, "right": self.right, "gain": self.gain}
+        kinds = {"user": pl.String} if not any(each is not None for each in self.users) else None
+        return pl.DataFrame(columns, schema_overrides=kinds)
+
+    @property
+    def worth_little(self) -> dict[Any, float]:
+        """The users whose votes tell little beside those of the user in the middle."""
+        found = {user: worth for user, worth in self.worth.items() if worth < LITTLE}
+        return dict(sorted(found.items(), key=lambda each: each[1]))
+
+
+# --- what a model knows of people -------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Information:
+    """What one vote tells of its margin, at the tie threshold of a person and the items' habits."""
+
+    answering: Answering
+    level: float
+    habits: Floats
+
+    @classmethod
+    def of(cls, link: Link, own: Consensus) -> Information:
+        """Look at the thresholds of a person, or of the consensus."""
+        vector, terms = own.vector, own.terms
+        habits = own.values[vector.habits] if vector.has_habits else np.zeros(vector.n_items)
+        return cls(terms.answering(link), float(own.values[vector.threshold]), habits)
+
+    def __call__(self, margin: Floats, first: Places, second: Places) -> Floats:
+        """Return Fisher's information about margins."""
+        level = self.level + self.habits[first] + self.habits[second]
+        chances = [np.exp(each) for each in self.answering.outcomes(margin, level)]
+        bent = self.answering.vote_terms(margin, level, *chances)[3]
+        return np.asarray(np.broadcast_to(bent, margin.shape), dtype=np.float64)
+
+
+class People:
+    """The users of a model as people to ask about some items, by what their votes told already.
+
+    Parameters
+    ----------
+    seen
+        All votes, as they are at the parameters of the fit.
+    link
+        That of the fit.
+    items
+        The items that may be asked about, in order.
+    """
+
+    def __init__(self, seen: Seen, link: Link, items: Places) -> None:
+        self.seen, self.link, self.items = seen, link, items
+        self.parameters: Parameters = seen.parameters
+        self.index = np.full(self.parameters.n_items, -1)
+        self.index[items] = np.arange(len(items))
+        reference = self.parameters.terms.reference
+        self.reference = np.zeros(len(items)) if reference is None else reference[items]
+        self._slope_of_reference = self._reference_slope()
+
+    def ordinary(self) -> Person:
+        """Return somebody of whom nothing is known."""
+        taste = self._taste(float(np.median(self.seen.variance)))
+        return Person.without_own(self._answers(-1), taste_variance=taste)
+
+    def person(self, user: int) -> Person:
+        """Return a user. What they think of other items than these is left out."""
+        parameters, found = self.parameters, self.seen.of_user(user)
+        vector = parameters.vector
+        place = found.place[: len(found.units)]
+        index = np.where(place < vector.n_items, self.index[place % vector.n_items], -1)
+        items = np.flatnonzero(index >= 0)
+        rows, at, slope = items, TASTES + np.arange(len(items)), 1.0
+        if parameters.terms.reference is not None:
+            sharpness = np.flatnonzero(place == vector.place(SHARPNESS_OF_USERS))
+            rows, at = np.append(items, sharpness), np.append(at, SHARPNESS)
+            own = float(parameters.all_of(SHARPNESS_OF_USERS)[user])
+            slope += own * self._slope_of_reference
+        units, n_own = found.units[rows], TASTES + len(items)
+        covariance, follows = np.zeros((n_own, n_own)), np.zeros((n_own, len(items)))
+        covariance[np.ix_(at, at)] = units[:, None] * found.inverse[np.ix_(rows, rows)] * units
+        follows[at] = units[:, None] * found.follows[np.ix_(rows, items)]
+        position = np.full(len(self.items), NOTHING)
+        position[index[items]] = TASTES + np.arange(len(items))
+        side = 0.0
+        if Side.name in parameters.terms.names:
+            where = int(np.flatnonzero(place == vector.place(Side.name))[0])
+            side = float(found.units[where] ** 2 * found.inverse[where, where])
+        return Person(
+            self._answers(user), slope, position, covariance, follows, self.reference,
+            self._taste(float(self.seen.variance[user])), side,
+        )  # fmt: skip
+
+    def _answers(self, user: int) -> Answers:
+        own = self.parameters.of_user(user)
+        side = own.trait(Side.name) if Side.name in own.terms.names else 0.0
+        information = Information.of(self.link, own)
+        some = replace(information, habits=information.habits[self.items])
+        return Answers(own.scores[self.items], side, some)
+
+    def _taste(self, variance: float) -> float:
+        """Return the variance of a taste for an item that was not compared, in logits."""
+        return float(self.parameters.terms.scales[0] ** 2 * variance)
+
+    def _reference_slope(self) -> float:
+        """Return how far the reference of sharpness goes along with the consensus."""
+        scores, reference = self.parameters.common.scores, self.parameters.terms.reference
+        if reference is None:
+            return 0.0
+        scores = scores - scores.mean()
+        return float(scores @ (reference - reference.mean()) / max(float(scores @ scores), 1e-12))
+
+    def own_questions(self, person: Person, covariance: Floats) -> OpenQuestions:
+        """Return what is open in a person's own order, given the covariance of the consensus."""
+        n_items = len(self.items)
+        moves = np.zeros((n_items, len(person.covariance)))  # own numbers to scores
+        moves[np.arange(n_items), person.position] = person.position != NOTHING
+        moves[:, SHARPNESS] += person.reference
+        by_consensus = np.eye(n_items)
+        by_consensus[:, person.compared] += moves @ person.follows
+        own = moves @ person.covariance @ moves.T
+        own += np.diag(np.where(person.position == NOTHING, person.taste_variance, 0.0))
+        own += person.slope**2 * by_consensus @ covariance @ by_consensus.T
+        return OpenQuestions(person.answers.scores, own)
+
+
+# --- what to ask next -------------------------------------------------------------------------
+
+
+class Given(NamedTuple):
+    """Votes that may be asked for, where somebody else has chosen them: by index."""
+
+    user: Places
+    left: Places
+    right: Places
+
+
+def next_pairs(
+    model: ScoreEstimator,
+    n: int,
+    users: Sequence[Any] | None,
+    aim: Aim,
+    *,
+    per_user: int | None = None,
+    new_only: bool = False,
+    among: Given | None = None,
+    most_pairs: int = MOST_PAIRS,
+    most_items: int = MOST_ITEMS,
+    progress: Callable[[float], None] | None = None,
+) -> NextPairs:
+    """Choose the votes to ask for next; see `ScoreEstimator.next_pairs`."""
+    _check_number("n", n)
+    if per_user is not None:
+        _check_number("per_user", per_user)
+    # Threads would wait for each other longer than these small matrices take.
+    with threadpool_limits(1, user_api="blas"):
+        search = _Search(model, aim, most_pairs, most_items)
+        asked_users = search.users(users, None if among is None else among.user)
+        people = list(search.candidates(asked_users, n, per_user, new_only, among, progress))
+        if per_user is None and sum(each.n_may_be_asked for each in people) < n:
+            for each in people:  # some have too few pairs left: others may be asked for more
+                each.room = n
+        n_left = sum(each.n_may_be_asked for each in people)
+        if n_left < n:
+            raise InvalidSetting(_too_few(n, n_left, model.nouns, new_only, per_user, among))
+        worth = search.worth(asked_users, people)
+        found: list[Asked] = []
+        for each in choose(people, n, search.parts):
+            found.append(each)
+            if progress is not None:
+                progress(0.5 + 0.5 * len(found) / n)
+    return search.result(found, asked_users, worth, among)
+
+
+def _check_number(name: str, value: Any) -> None:
+    if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < 1:
+        raise InvalidSetting(f"{name} is {value!r}; it must be a whole number from 1 on.")
+
+
+def _too_few(
+    n: int, n_left: int, nouns: Nouns, new_only: bool, per_user: int | None, among: Given | None
+) -> str:
+    """Say that so many votes cannot be asked for, and what helps."""
+    if n_left:
+        said = f"n is {n:,}, but there {'is' if n_left == 1 else 'are'} only "
+        said += f"{counted(n_left, 'vote')} to ask for: every pair is asked once of a {nouns.user}."
+    elif among is not None:
+        said = f"there is nothing to ask: none of the candidates is of one of these {nouns.users}."
+    else:
+        said = f"there is nothing left to ask: the {nouns.users} have voted on every pair already."
+    if among is not None:
+        return said
+    helps = [f"ask more {nouns.users}"]
+    if new_only:
+        helps.append("allow pairs that they have voted on before")
+    if per_user is not None:
+        helps.append(f"allow more votes of a {nouns.user}")
+    return f"{said} {capitalized(', or '.join(helps))}."
+
+
+class _Search:
+    """Whom and what might be asked, and what is open."""
+
+    def __init__(self, model: ScoreEstimator, aim: Aim, most_pairs: int, most_items: int) -> None:
+        self.model, self.aim, self.most_pairs = model, aim, most_pairs
+        self.votes = model.votes()
+        estimate, certainty = model.parameters_.common.scores, model.certainty()
+        variance = _variances(certainty)
+        if aim.name == "top":  # who may be among the first, and not only who is unsure
+            likely = np.argsort(-(estimate + 3.0 * np.sqrt(variance)), kind="stable")
+            self.items = np.sort(likely[:most_items])
+        else:
+            self.items = least_certain(estimate, variance, most_items)
+        self.people = People(Seen.of(self.votes, model.fitted_), model.link_, self.items)
+        self.parts = Parts(self.votes.n_items, self.votes.left, self.votes.right).at(self.items)
+        covariance = _covariance(certainty, variance, self.items)
+        importance = None
+        if aim.name == "top":
+            ranks = ranks_of_draws(estimate[self.items], covariance)
+            importance = chances_to_be_among(aim.n_places, ranks)
+        self.questions = OpenQuestions(estimate[self.items], covariance, importance)
+
+    # --- whom -------------------------------------------------------------------------------
+
+    def users(self, asked: Sequence[Any] | None, given: Places | None) -> list[int]:
+        """Return whom to ask: those who are named, or all but the unreliable; -1 for anybody."""
+        model = self.model
+        if not model.has_users:
+            if asked is not None:
+                model.refuse_without_users("nobody to name")
+            if self.aim.name == "person":
+                model.refuse_without_users("nobody whose own ranking could be asked for")
+            return [-1]
+        if asked is not None:
+            asked = [asked] if isinstance(asked, str | int) else list(asked)
+            if not asked:
+                raise InvalidSetting("users is empty: name at least one, or leave it out.")
+            return list(dict.fromkeys(model.user_index(user) for user in asked))
+        if given is not None:
+            return np.unique(given).tolist()
+        unreliable = getattr(model, "unreliable_users_", [])
+        everybody = np.flatnonzero(model.summary_.votes_per_user > 0)
+        kept = everybody[~np.isin(model.users_[everybody], unreliable)]
+        if not len(kept):
+            raise InvalidSetting(
+                f"all {model.nouns.users} of this model are unreliable, so there is nobody to ask. "
+                "Name those who are to be asked all the same."
+            )
+        if len(unreliable):
+            names = ", ".join(str(user) for user in unreliable[:5])
+            more = ", ..." if len(unreliable) > 5 else ""
+            log.warning(
+                "%s not asked, because their votes tell little: %s%s. Name them to ask them.",
+                model.nouns.n_users(len(unreliable)) + (" is" if len(unreliable) == 1 else " are"),
+                names, more,
+            )  # fmt: skip
+        return kept.tolist()
+
+    def candidates(
+        self,
+        users: list[int],
+        n: int,
+        per_user: int | None,
+        new_only: bool,
+        among: Given | None,
+        progress: Callable[[float], None] | None,
+    ) -> Iterator[Candidate]:
+        """Look at everybody, with the pairs that they may be asked about."""
+        rooms = self._rooms(users, n) if per_user is None else np.full(len(users), per_user)
+        if among is not None and per_user is None:
+            rooms = np.full(len(users), n)
+        pairs = pairs_to_ask(self.questions, self.people.ordinary(), max(self.most_pairs, 4 * n))
+        for number, user in enumerate(users):
+            person, questions = self._person(user)
+            first, second = pairs
+            if among is not None:
+                first, second = self._given(among, user)
+            elif user >= 0 and new_only:
+                known = self._compared_by(user)
+                key = first * len(self.items) + second
+                is_new = ~np.isin(key, known)
+                first, second = first[is_new], second[is_new]
+            yield Candidate(person, questions, first, second, int(rooms[number]))
+            if progress is not None:
+                progress(0.5 * (number + 1) / len(users))
+
+    def _person(self, user: int) -> tuple[Person, OpenQuestions]:
+        if user < 0:
+            return Person.without_own(self.people.ordinary().answers), self.questions
+        person = self.people.person(user)
+        if self.aim.name != "person":
+            return person, self.questions
+        own = self.people.own_questions(person, self.questions.covariance)
+        return Person.without_own(person.answers, person.side_variance), own
+
+    def _rooms(self, users: list[int], n: int) -> Places:
+        """Return how many votes everybody may be asked for: who has given few comes first."""
+        if len(users) == 1 or self.aim.name == "person":
+            return np.full(len(users), n)
+        given = self.model.summary_.votes_per_user[users]
+        # Up to which number of votes everybody may go, so that there is room enough for all.
+        order = np.sort(given)
+        room = np.arange(1, len(order) + 1) * np.append(order[1:], np.inf) - np.cumsum(order)
+        enough = int(np.argmax(room >= ROOM * n))
+        level = -(-(ROOM * n + order[: enough + 1].sum()) // (enough + 1))
+        return np.maximum(level - given, 0).astype(np.int64)
+
+    def _compared_by(self, user: int) -> Places:
+        """Return the pairs that a user has voted on, as one number each."""
+        rows = self._rows_of(self.votes.user, user)
+        one, other = (self.people.index[side[rows]] for side in (self.votes.left, self.votes.right))
+        return np.minimum(one, other) * len(self.items) + np.maximum(one, other)
+
+    def _given(self, among: Given, user: int) -> tuple[Places, Places]:
+        rows = np.flatnonzero(among.user == user)
+        return self.people.index[among.left[rows]], self.people.index[among.right[rows]]
+
+    def _rows_of(self, owner: Places, user: int) -> Places:
+        """Return the rows of a user; all are sorted once."""
+        if not hasattr(self, "_sorted"):
+            self._sorted = np.argsort(owner, kind="stable")
+            self._starts = np.searchsorted(owner[self._sorted], np.arange(len(self.model.users_) + 1))
+        return self._sorted[self._starts[user] : self._starts[user + 1]]
+
+    # --- results ----------------------------------------------------------------------------
+
+    def worth(self, users: list[int], people: list[Candidate]) -> dict[Any, float]:
+        """Return what the best vote of everybody tells, beside that of the user in the middle."""
+        best = np.array([each.gains.max(initial=0.0) for each in people])
+        middle = float(np.median(best)) if len(best) else 0.0
+        if middle <= 0.0 or users == [-1]:
+            return {}
+        names = self.model.users_[users].tolist()
+        return dict(zip(names, (best / middle).tolist(), strict=True))
+
+    def result(
+        self, found: list[Asked], users: list[int], worth: dict[Any, float], among: Given | None
+    ) -> NextPairs:
+        """Put items on sides, and name everything."""
+        model, votes = self.model, self.votes
+        whom = np.array([users[each.person] for each in found], dtype=np.int64)
+        row = np.array([each.row for each in found], dtype=np.int64)
+        if among is not None:
+            row = np.array([
+                np.flatnonzero(among.user == users[each.person])[each.row] for each in found
+            ])  # fmt: skip
+            left, right = among.left[row], among.right[row]
+        else:
+            sides = Sides.of(votes.user, votes.left, votes.right)
+            shown = [
+                sides.put(user, int(self.items[each.first]), int(self.items[each.second]))
+                for user, each in zip(whom.tolist(), found, strict=True)
+            ]
+            left, right = np.array(shown, dtype=np.int64).T
+        return NextPairs(
+            model.users_[whom].tolist() if model.has_users else [None] * len(found),
+            model.items_[left], model.items_[right], np.array([each.gain for each in found]), row,
+            worth, self.aim, model.nouns,
+        )  # fmt: skip
+
+
+def _variances(certainty: Certainty) -> Floats:
+    """Return how surely every score is known by itself, as the model expects it."""
+    where = certainty.seen.parameters.vector.scores
+    row = certainty.row[where]
+    if len(row) and row[0] < 0:  # of very many items
+        return np.diag(certainty.scores().covariance).copy()
+    return np.diag(certainty.evidence.expected)[row].copy()
+
+
+def _covariance(certainty: Certainty, variance: Floats, items: Places) -> Floats:
+    """Return the covariance of the scores of some items, as the model expects it."""
+    row = certainty.row[items]
+    if len(row) and row[0] < 0:
+        return np.diag(variance[items])
+    return certainty.evidence.expected[np.ix_(row, row)]
