@@ -14,8 +14,8 @@ with the closest scores, or by ``model.next_pairs``. After each batch the model 
 order is compared with the mean of the people's true scores (without the careless), by Kendall's
 tau; the figure is where the mean of all seeds crosses .9. The error of a ratio is that of drawing
 the seeds again.
-replay: the same, but votes are chosen among those of a study, after a random tenth of them, and the
-order is compared with that of all votes.
+replay: the same, but votes are chosen among those of a study, after three for every item and one of
+every user at random, and the order is compared with that of all votes.
 person: what log-loss votes of some people have that nobody asked for, after 10, 20 and 40 votes of
 each: on random pairs, on pairs with the closest own scores, and by ``aim="person"``.
 """
@@ -42,7 +42,7 @@ TARGET, MOST_SHARE = 0.9, 0.7
 SCORE_SD, TASTE_SD, CAMP_SD, THRESHOLD, CARELESS = 1.5, 0.3, 0.8, 0.5, 0.2
 KINDS = ("alike", "clustered", "careless")
 ROUNDS, GROWTH = 3, 0.1
-MOST_VOTES = {20: 1_600, 100: 9_000}
+MOST_VOTES = {20: 1_600, 100: 7_000}
 BOOTSTRAPS = 1_000
 
 
@@ -243,8 +243,10 @@ def follow_replay(votes: Comparisons, order: dict, way: str, seed: int, settings
     """Uncover votes of a study, those first that a way chooses."""
     rng = np.random.default_rng(seed)
     is_seen = np.zeros(len(votes), dtype=bool)
-    n_first = max(len(votes) // 10, 3 * votes.n_items) if len(votes) < 20_000 else 30 * votes.n_items
-    is_seen[rng.permutation(len(votes))[:n_first]] = True
+    order_of_votes = rng.permutation(len(votes))
+    _, of_each_user = np.unique(votes.user[order_of_votes], return_index=True)
+    is_seen[order_of_votes[of_each_user]] = True
+    is_seen[order_of_votes[: ROUNDS * votes.n_items]] = True
     found = []
     while True:
         seen = votes.alone(is_seen)

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 import isplitlbi
-from isplitlbi.cli import comparing, decomposing, demo, later, models, votes
+from isplitlbi.cli import comparing, decomposing, demo, later, models, planning, votes
 
 __all__ = ["app"]
 
@@ -34,10 +34,12 @@ COMMANDS = (
     later.place,
     later.update,
     comparing.compare,
+    planning.next_,
+    planning.plan,
     demo.demo,
 )
 for command in COMMANDS:
-    app.command()(command)
+    app.command(command.__name__.rstrip("_"))(command)  # next is a word of Python's
 
 
 def _show_version(asked: bool) -> None:

@@ -32,6 +32,7 @@ from isplitlbi.estimators.leaderboard import (
     score_intervals,
 )
 from isplitlbi.estimators.lists import FeatureEffects, UserCards
+from isplitlbi.estimators.plans import Plan, make_plan
 from isplitlbi.estimators.predicting import ScorePredictor
 from isplitlbi.estimators.standing import Footing, footing_of
 from isplitlbi.fitting import Fitted
@@ -207,6 +208,28 @@ class MeasuredEstimator(ScorePredictor):
             self, n, users, of, per_user=per_user, new_only=new_only, among=given, progress=progress
         )
         return found.framed_as(self._frame_kind)
+
+    def plan(
+        self,
+        aim: str = "ranking",
+        target: float = 0.9,
+        progress: Callable[[float], None] | None = None,
+    ) -> Plan:
+        """Say how certain the order is, and how many more votes a target needs.
+
+        Parameters
+        ----------
+        aim
+            ``ranking``: the target is Kendall's tau with the order that infinitely many votes would
+            give. ``top 3``: it is the probability that the first three places are right.
+        target
+            Between 0 and 1.
+        progress
+            Called now and then with the share of the work done.
+        """
+        check_is_fitted(self, "fitted_")
+        of = Aim.of(aim, len(self.items_))
+        return make_plan(self, of, target, progress).framed_as(self._frame_kind)
 
     def _candidates(self, among: Any) -> Given:
         """Return candidates by index; refuse users who are not known."""
