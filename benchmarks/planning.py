@@ -25,10 +25,7 @@ from __future__ import annotations
 import argparse
 import logging
 import sys
-import tempfile
 from collections.abc import Callable
-from pathlib import Path
-from time import perf_counter
 from typing import NamedTuple
 
 import numpy as np
@@ -185,19 +182,25 @@ def ask_for_ranking(first_seed: int, n_seeds: int, cell: str) -> bool:
             continue
         curves = {}
         for name, way in WAYS.items():
-            curves[name] = Curves.of([
-                follow(People(seed, n_items, n_users, kind), way, MOST_VOTES[n_items])
-                for seed in range(first_seed, first_seed + n_seeds)
-            ])
+            curves[name] = Curves.of(
+                [
+                    follow(People(seed, n_items, n_users, kind), way, MOST_VOTES[n_items])
+                    for seed in range(first_seed, first_seed + n_seeds)
+                ]
+            )
         found.append(told(f"{n_items:>5}{n_users:>8}  {kind:<10}", curves))
     return verdict(found)
 
 
 def told(title: str, curves: dict[str, Curves]) -> tuple[float, float]:
     """Print a line; return the share of random's votes, and its error."""
-    (share, error), (beside, its) = (shares(curves["planned"], curves[of]) for of in ("random", "closest"))
+    (share, error), (beside, its) = (
+        shares(curves["planned"], curves[of]) for of in ("random", "closest")
+    )
     cells = "".join(
-        f"{each.needed():>10.0f}" if np.isfinite(each.needed()) else f"{'>' + str(int(each.n_votes[-1])):>10}"
+        f"{each.needed():>10.0f}"
+        if np.isfinite(each.needed())
+        else f"{'>' + str(int(each.n_votes[-1])):>10}"
         for each in curves.values()
     )
     print(f"{title}{cells}{share:>12.2f} ({error:.2f}){beside:>8.2f} ({its:.2f})", flush=True)
@@ -209,7 +212,9 @@ def verdict(found: list[tuple[float, float]]) -> bool:
     share, error = np.array(found).T
     middle, worse = float(np.median(share)), share > 1.0 + 2.0 * error
     met = middle <= MOST_SHARE and not worse.any()
-    print(f"median share {middle:.2f}, worse than random in {worse.sum()}: {'met' if met else 'NOT MET'}")
+    print(
+        f"median share {middle:.2f}, worse than random in {worse.sum()}: {'met' if met else 'NOT MET'}"
+    )
     return met
 
 
@@ -229,10 +234,12 @@ def replay(first_seed: int, n_seeds: int, cell: str) -> bool:
         whole = ISplitLBI(with_tests=False, **settings).fit(votes)
         order = dict(zip(whole.items_.tolist(), whole.consensus_, strict=True))
         curves = {
-            way: Curves.of([
-                follow_replay(votes, order, way, seed, settings)
-                for seed in range(first_seed, first_seed + n_seeds)
-            ])
+            way: Curves.of(
+                [
+                    follow_replay(votes, order, way, seed, settings)
+                    for seed in range(first_seed, first_seed + n_seeds)
+                ]
+            )
             for way in WAYS
         }
         found.append(told(f"{name:<25}", curves))
@@ -253,19 +260,27 @@ def follow_replay(votes: Comparisons, order: dict, way: str, seed: int, settings
         model = ISplitLBI(with_tests=False, **settings).fit(seen)
         truth = [order[item] for item in model.items_.tolist()]
         found.append((len(seen), float(scipy.stats.kendalltau(model.consensus_, truth)[0])))
-        if len(found) > 3 and min(tau for _, tau in found[-2:]) > 0.93 or is_seen.all():
+        if (len(found) > 3 and min(tau for _, tau in found[-2:]) > 0.93) or is_seen.all():
             return np.array(found)
         left = np.flatnonzero(~is_seen)
         n = min(max(votes.n_items, round(GROWTH * len(seen))), len(left))
         is_seen[left[chosen(votes, left, model, way, n, rng)]] = True
 
 
-def chosen(votes: Comparisons, left: np.ndarray, model: ISplitLBI, way: str, n: int, rng) -> np.ndarray:
+def chosen(
+    votes: Comparisons, left: np.ndarray, model: ISplitLBI, way: str, n: int, rng
+) -> np.ndarray:
     """Return which of the votes that nobody has seen to uncover."""
     if way == "random":
         return rng.permutation(len(left))[:n]
-    users, one, two = votes.users[votes.user[left]], votes.items[votes.left[left]], votes.items[votes.right[left]]
-    is_known = np.isin(users, model.users_) & np.isin(one, model.items_) & np.isin(two, model.items_)
+    users, one, two = (
+        votes.users[votes.user[left]],
+        votes.items[votes.left[left]],
+        votes.items[votes.right[left]],
+    )
+    is_known = (
+        np.isin(users, model.users_) & np.isin(one, model.items_) & np.isin(two, model.items_)
+    )
     rows = np.flatnonzero(is_known)
     n_known = min(n, len(rows))
     if way == "closest":

@@ -5,34 +5,30 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
 from isplitlbi.data.frames import Tabular
-from isplitlbi.data.layout import SHARPNESS as SHARPNESS_OF_USERS
 from isplitlbi.data.vocabulary import counted
 from isplitlbi.errors import InvalidSetting
 from isplitlbi.estimators.certainty import Certainty, Seen
+from isplitlbi.estimators.people import People
 from isplitlbi.lazy import pl
-from isplitlbi.model.answering import Answering
-from isplitlbi.model.links import Link
-from isplitlbi.model.parameters import Consensus, Parameters
-from isplitlbi.model.terms import Side
 from isplitlbi.nouns import NOUNS, Nouns, capitalized
 from isplitlbi.planning.asking import Asked, Candidate, Parts, choose
 from isplitlbi.planning.open_questions import OpenQuestions, chances_to_be_among, ranks_of_draws
-from isplitlbi.planning.people import NOTHING, SHARPNESS, TASTES, Answers, Person
+from isplitlbi.planning.people import Person
 from isplitlbi.planning.sides import Sides
 from isplitlbi.planning.thinning import MOST_ITEMS, MOST_PAIRS, least_certain, pairs_to_ask
 from isplitlbi.typing import Floats, Labels, Places
 
 if TYPE_CHECKING:
-    from isplitlbi.estimators.base import ScoreEstimator
+    from isplitlbi.estimators.measured import MeasuredEstimator
 
-__all__ = ["Aim", "NextPairs", "People", "next_pairs"]
+__all__ = ["Aim", "Given", "NextPairs", "next_pairs"]
 
 log = logging.getLogger("isplitlbi")
 
@@ -129,120 +125,6 @@ class NextPairs(Tabular):
         return dict(sorted(found.items(), key=lambda each: each[1]))
 
 
-# --- what a model knows of people -------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Information:
-    """What one vote tells of its margin, at the tie threshold of a person and the items' habits."""
-
-    answering: Answering
-    level: float
-    habits: Floats
-
-    @classmethod
-    def of(cls, link: Link, own: Consensus) -> Information:
-        """Look at the thresholds of a person, or of the consensus."""
-        vector, terms = own.vector, own.terms
-        habits = own.values[vector.habits] if vector.has_habits else np.zeros(vector.n_items)
-        return cls(terms.answering(link), float(own.values[vector.threshold]), habits)
-
-    def __call__(self, margin: Floats, first: Places, second: Places) -> Floats:
-        """Return Fisher's information about margins."""
-        level = self.level + self.habits[first] + self.habits[second]
-        chances = [np.exp(each) for each in self.answering.outcomes(margin, level)]
-        bent = self.answering.vote_terms(margin, level, *chances)[3]
-        return np.asarray(np.broadcast_to(bent, margin.shape), dtype=np.float64)
-
-
-class People:
-    """The users of a model as people to ask about some items, by what their votes told already.
-
-    Parameters
-    ----------
-    seen
-        All votes, as they are at the parameters of the fit.
-    link
-        That of the fit.
-    items
-        The items that may be asked about, in order.
-    """
-
-    def __init__(self, seen: Seen, link: Link, items: Places) -> None:
-        self.seen, self.link, self.items = seen, link, items
-        self.parameters: Parameters = seen.parameters
-        self.index = np.full(self.parameters.n_items, -1)
-        self.index[items] = np.arange(len(items))
-        reference = self.parameters.terms.reference
-        self.reference = np.zeros(len(items)) if reference is None else reference[items]
-        self._slope_of_reference = self._reference_slope()
-
-    def ordinary(self) -> Person:
-        """Return somebody of whom nothing is known."""
-        taste = self._taste(float(np.median(self.seen.variance)))
-        return Person.without_own(self._answers(-1), taste_variance=taste)
-
-    def person(self, user: int) -> Person:
-        """Return a user. What they think of other items than these is left out."""
-        parameters, found = self.parameters, self.seen.of_user(user)
-        vector = parameters.vector
-        place = found.place[: len(found.units)]
-        index = np.where(place < vector.n_items, self.index[place % vector.n_items], -1)
-        items = np.flatnonzero(index >= 0)
-        rows, at, slope = items, TASTES + np.arange(len(items)), 1.0
-        if parameters.terms.reference is not None:
-            sharpness = np.flatnonzero(place == vector.place(SHARPNESS_OF_USERS))
-            rows, at = np.append(items, sharpness), np.append(at, SHARPNESS)
-            own = float(parameters.all_of(SHARPNESS_OF_USERS)[user])
-            slope += own * self._slope_of_reference
-        units, n_own = found.units[rows], TASTES + len(items)
-        covariance, follows = np.zeros((n_own, n_own)), np.zeros((n_own, len(items)))
-        covariance[np.ix_(at, at)] = units[:, None] * found.inverse[np.ix_(rows, rows)] * units
-        follows[at] = units[:, None] * found.follows[np.ix_(rows, items)]
-        position = np.full(len(self.items), NOTHING)
-        position[index[items]] = TASTES + np.arange(len(items))
-        side = 0.0
-        if Side.name in parameters.terms.names:
-            where = int(np.flatnonzero(place == vector.place(Side.name))[0])
-            side = float(found.units[where] ** 2 * found.inverse[where, where])
-        return Person(
-            self._answers(user), slope, position, covariance, follows, self.reference,
-            self._taste(float(self.seen.variance[user])), side,
-        )  # fmt: skip
-
-    def _answers(self, user: int) -> Answers:
-        own = self.parameters.of_user(user)
-        side = own.trait(Side.name) if Side.name in own.terms.names else 0.0
-        information = Information.of(self.link, own)
-        some = replace(information, habits=information.habits[self.items])
-        return Answers(own.scores[self.items], side, some)
-
-    def _taste(self, variance: float) -> float:
-        """Return the variance of a taste for an item that was not compared, in logits."""
-        return float(self.parameters.terms.scales[0] ** 2 * variance)
-
-    def _reference_slope(self) -> float:
-        """Return how far the reference of sharpness goes along with the consensus."""
-        scores, reference = self.parameters.common.scores, self.parameters.terms.reference
-        if reference is None:
-            return 0.0
-        scores = scores - scores.mean()
-        return float(scores @ (reference - reference.mean()) / max(float(scores @ scores), 1e-12))
-
-    def own_questions(self, person: Person, covariance: Floats) -> OpenQuestions:
-        """Return what is open in a person's own order, given the covariance of the consensus."""
-        n_items = len(self.items)
-        moves = np.zeros((n_items, len(person.covariance)))  # own numbers to scores
-        moves[np.arange(n_items), person.position] = person.position != NOTHING
-        moves[:, SHARPNESS] += person.reference
-        by_consensus = np.eye(n_items)
-        by_consensus[:, person.compared] += moves @ person.follows
-        own = moves @ person.covariance @ moves.T
-        own += np.diag(np.where(person.position == NOTHING, person.taste_variance, 0.0))
-        own += person.slope**2 * by_consensus @ covariance @ by_consensus.T
-        return OpenQuestions(person.answers.scores, own)
-
-
 # --- what to ask next -------------------------------------------------------------------------
 
 
@@ -255,7 +137,7 @@ class Given(NamedTuple):
 
 
 def next_pairs(
-    model: ScoreEstimator,
+    model: MeasuredEstimator,
     n: int,
     users: Sequence[Any] | None,
     aim: Aim,
@@ -267,7 +149,7 @@ def next_pairs(
     most_items: int = MOST_ITEMS,
     progress: Callable[[float], None] | None = None,
 ) -> NextPairs:
-    """Choose the votes to ask for next; see `ScoreEstimator.next_pairs`."""
+    """Choose the votes to ask for next; see `PlannedEstimator.next_pairs`."""
     _check_number("n", n)
     if per_user is not None:
         _check_number("per_user", per_user)
@@ -284,8 +166,8 @@ def next_pairs(
             raise InvalidSetting(_too_few(n, n_left, model.nouns, new_only, per_user, among))
         worth = search.worth(asked_users, people)
         found: list[Asked] = []
-        for each in choose(people, n, search.parts):
-            found.append(each)
+        for vote in choose(people, n, search.parts):
+            found.append(vote)
             if progress is not None:
                 progress(0.5 + 0.5 * len(found) / n)
     return search.result(found, asked_users, worth, among)
@@ -320,7 +202,9 @@ def _too_few(
 class _Search:
     """Whom and what might be asked, and what is open."""
 
-    def __init__(self, model: ScoreEstimator, aim: Aim, most_pairs: int, most_items: int) -> None:
+    def __init__(
+        self, model: MeasuredEstimator, aim: Aim, most_pairs: int, most_items: int
+    ) -> None:
         self.model, self.aim, self.most_pairs = model, aim, most_pairs
         self.votes = model.votes()
         estimate, certainty = model.parameters_.common.scores, model.certainty()
@@ -356,7 +240,7 @@ class _Search:
                 raise InvalidSetting("users is empty: name at least one, or leave it out.")
             return list(dict.fromkeys(model.user_index(user) for user in asked))
         if given is not None:
-            return np.unique(given).tolist()
+            return [int(user) for user in np.unique(given)]
         unreliable = getattr(model, "unreliable_users_", [])
         everybody = np.flatnonzero(model.summary_.votes_per_user > 0)
         kept = everybody[~np.isin(model.users_[everybody], unreliable)]
@@ -373,7 +257,7 @@ class _Search:
                 model.nouns.n_users(len(unreliable)) + (" is" if len(unreliable) == 1 else " are"),
                 names, more,
             )  # fmt: skip
-        return kept.tolist()
+        return [int(user) for user in kept]
 
     def candidates(
         self,
@@ -422,24 +306,18 @@ class _Search:
         room = np.arange(1, len(order) + 1) * np.append(order[1:], np.inf) - np.cumsum(order)
         enough = int(np.argmax(room >= ROOM * n))
         level = -(-(ROOM * n + order[: enough + 1].sum()) // (enough + 1))
-        return np.maximum(level - given, 0).astype(np.int64)
+        return np.asarray(np.maximum(level - given, 0), dtype=np.int64)
 
     def _compared_by(self, user: int) -> Places:
         """Return the pairs that a user has voted on, as one number each."""
-        rows = self._rows_of(self.votes.user, user)
+        rows = np.flatnonzero(self.votes.user == user)
         one, other = (self.people.index[side[rows]] for side in (self.votes.left, self.votes.right))
-        return np.minimum(one, other) * len(self.items) + np.maximum(one, other)
+        return np.asarray(np.minimum(one, other) * len(self.items) + np.maximum(one, other))
 
     def _given(self, among: Given, user: int) -> tuple[Places, Places]:
         rows = np.flatnonzero(among.user == user)
-        return self.people.index[among.left[rows]], self.people.index[among.right[rows]]
-
-    def _rows_of(self, owner: Places, user: int) -> Places:
-        """Return the rows of a user; all are sorted once."""
-        if not hasattr(self, "_sorted"):
-            self._sorted = np.argsort(owner, kind="stable")
-            self._starts = np.searchsorted(owner[self._sorted], np.arange(len(self.model.users_) + 1))
-        return self._sorted[self._starts[user] : self._starts[user + 1]]
+        index = self.people.index
+        return np.asarray(index[among.left[rows]]), np.asarray(index[among.right[rows]])
 
     # --- results ----------------------------------------------------------------------------
 
@@ -492,4 +370,4 @@ def _covariance(certainty: Certainty, variance: Floats, items: Places) -> Floats
     row = certainty.row[items]
     if len(row) and row[0] < 0:
         return np.diag(variance[items])
-    return certainty.evidence.expected[np.ix_(row, row)]
+    return np.asarray(certainty.evidence.expected[np.ix_(row, row)])

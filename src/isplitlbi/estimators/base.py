@@ -28,8 +28,9 @@ from isplitlbi.estimators.inputs import (
 )
 from isplitlbi.estimators.leaderboard import Leaderboard
 from isplitlbi.estimators.lists import Recommendations, VotesThatTell
-from isplitlbi.estimators.measured import MeasuredEstimator, leaderboard_of
+from isplitlbi.estimators.measured import leaderboard_of
 from isplitlbi.estimators.notebook import shown_in_notebook
+from isplitlbi.estimators.planned import PlannedEstimator
 from isplitlbi.estimators.standing import standing_of
 from isplitlbi.estimators.tested import Everybody, TestedUsers
 from isplitlbi.fitting import Fitted
@@ -54,7 +55,7 @@ __all__ = ["ScoreEstimator"]
 _OF_TESTS = ("abnormality_", "abnormal_users_", "unreliable_users_", "different_users_")
 
 
-class ScoreEstimator(MeasuredEstimator):
+class ScoreEstimator(PlannedEstimator):
     """One whose outcomes follow from scores and a tie threshold (``parameters_``), by a link.
 
     Attributes
@@ -193,12 +194,6 @@ class ScoreEstimator(MeasuredEstimator):
     def _repr_html_(self) -> str:
         """Show a notebook what was fitted, in short; settings, where nothing was."""
         return shown_in_notebook(self)
-
-    @property
-    def has_users(self) -> bool:
-        """Whether it is known whose votes they are; otherwise there is the consensus alone."""
-        check_is_fitted(self, "fitted_")
-        return not self._is_anonymous
 
     @property
     def has_sides(self) -> bool:

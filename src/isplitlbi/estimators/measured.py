@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,7 +13,6 @@ from isplitlbi.data.frames import DEFAULT_KIND
 from isplitlbi.data.readers import Parts
 from isplitlbi.data.summary import Summary
 from isplitlbi.errors import InvalidSetting, InvalidVotes
-from isplitlbi.estimators.asking import Aim, Given, NextPairs, next_pairs
 from isplitlbi.estimators.cards import (
     UserCard,
     feature_effects,
@@ -25,14 +23,12 @@ from isplitlbi.estimators.certainty import Certainty, Standing
 from isplitlbi.estimators.contract import check_is_fitted
 from isplitlbi.estimators.crowd import certainty_of
 from isplitlbi.estimators.head_to_head import HeadToHead, head_to_head
-from isplitlbi.estimators.inputs import pair_columns
 from isplitlbi.estimators.leaderboard import (
     Counts,
     Leaderboard,
     score_intervals,
 )
 from isplitlbi.estimators.lists import FeatureEffects, UserCards
-from isplitlbi.estimators.plans import Plan, make_plan
 from isplitlbi.estimators.predicting import ScorePredictor
 from isplitlbi.estimators.standing import Footing, footing_of
 from isplitlbi.fitting import Fitted
@@ -59,6 +55,12 @@ class MeasuredEstimator(ScorePredictor):
         """Of which kind frames of results are: that of the votes."""
         votes = self.fitted_.votes
         return votes.frame_kind if isinstance(votes, Comparisons) else DEFAULT_KIND
+
+    @property
+    def has_users(self) -> bool:
+        """Whether it is known whose votes they are; otherwise there is the consensus alone."""
+        check_is_fitted(self, "fitted_")
+        return not self._is_anonymous
 
     # --- votes ------------------------------------------------------------------------------
 
@@ -162,84 +164,6 @@ class MeasuredEstimator(ScorePredictor):
         """Return between what the tie habits of the items lie, as factors, in 95 % of draws."""
         check_is_fitted(self, "fitted_")
         return habit_intervals(self.certainty())
-
-    # --- more votes -------------------------------------------------------------------------
-
-    def next_pairs(
-        self,
-        n: int,
-        users: Sequence[Any] | None = None,
-        aim: str = "ranking",
-        *,
-        per_user: int | None = None,
-        new_only: bool = False,
-        among: Any = None,
-        progress: Callable[[float], None] | None = None,
-    ) -> NextPairs:
-        """Choose the votes to ask for next: whom, about which two items.
-
-        Each is chosen for what it is expected to tell beside those before it, in bits. As a table:
-        user, left, right, gain. Votes that connect parts of a study come first.
-
-        Parameters
-        ----------
-        n
-            How many.
-        users
-            Whom to ask; by default all but the unreliable, those first who have given few votes.
-        aim
-            What is to be known: ``ranking``, the order of all items in the consensus; ``top 3``,
-            its first three places; or ``person``, every user's own order.
-        per_user
-            How many votes a user may be asked for; by default, votes are spread over users.
-        new_only
-            Whether to ask users only about pairs that they have not voted on before. A vote on the
-            same pair tells less, and the gain knows it.
-        among
-            Votes to choose from: users, left and right items, as for `predict`. Sides stay as they
-            are there.
-        progress
-            Called now and then with the share of the work done.
-        """
-        check_is_fitted(self, "fitted_")
-        of = Aim.of(aim, len(self.items_))
-        given = None if among is None else self._candidates(among)
-        found = next_pairs(
-            self, n, users, of, per_user=per_user, new_only=new_only, among=given, progress=progress
-        )
-        return found.framed_as(self._frame_kind)
-
-    def plan(
-        self,
-        aim: str = "ranking",
-        target: float = 0.9,
-        progress: Callable[[float], None] | None = None,
-    ) -> Plan:
-        """Say how certain the order is, and how many more votes a target needs.
-
-        Parameters
-        ----------
-        aim
-            ``ranking``: the target is Kendall's tau with the order that infinitely many votes would
-            give. ``top 3``: it is the probability that the first three places are right.
-        target
-            Between 0 and 1.
-        progress
-            Called now and then with the share of the work done.
-        """
-        check_is_fitted(self, "fitted_")
-        of = Aim.of(aim, len(self.items_))
-        return make_plan(self, of, target, progress).framed_as(self._frame_kind)
-
-    def _candidates(self, among: Any) -> Given:
-        """Return candidates by index; refuse users who are not known."""
-        user, left, right = self._indices(among)
-        if not self._is_anonymous and (user < 0).any():
-            columns = among.users[among.user] if isinstance(among, Comparisons) else None
-            names = pair_columns(among)[0] if columns is None else columns
-            unknown = None if names is None else np.asarray(names)[np.flatnonzero(user < 0)[0]]
-            self.user_index(unknown if unknown is not None else "")
-        return Given(np.asarray(user), np.asarray(left), np.asarray(right))
 
     # --- users ------------------------------------------------------------------------------
 

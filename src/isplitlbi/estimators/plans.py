@@ -10,12 +10,13 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from isplitlbi.data.frames import Tabular
-from isplitlbi.data.vocabulary import counted
 from isplitlbi.errors import InvalidSetting
-from isplitlbi.estimators.asking import Aim, People
+from isplitlbi.estimators.asking import Aim
 from isplitlbi.estimators.certainty import Seen
+from isplitlbi.estimators.people import People
 from isplitlbi.lazy import pl
 from isplitlbi.markup import printable
+from isplitlbi.model.ranking import Ranking
 from isplitlbi.nouns import NOUNS, Nouns
 from isplitlbi.planning.ahead import WAYS, Ahead, Known, Outlook, look_ahead
 from isplitlbi.planning.sureness import Sureness, how_sure
@@ -23,9 +24,9 @@ from isplitlbi.planning.thinning import MOST_ITEMS, least_certain
 from isplitlbi.typing import Floats, Places
 
 if TYPE_CHECKING:
-    from isplitlbi.estimators.base import ScoreEstimator
+    from isplitlbi.estimators.measured import MeasuredEstimator
 
-__all__ = ["Needed", "Plan", "make_plan"]
+__all__ = ["Needed", "Plan", "check_plan", "make_plan", "percent"]
 
 ENDS = (0.1, 0.9)  # of the futures: what lies between is said of the number of votes
 WORDS = {"asked": "asked for by this model", "random": "on random pairs"}
@@ -54,7 +55,7 @@ class Needed(NamedTuple):
 def _rounded(votes: float) -> int:
     """Return a number of votes with two digits that count, rounded up."""
     whole = int(np.ceil(votes))
-    unit = 10 ** max(len(str(whole)) - 2, 0)
+    unit: int = 10 ** max(len(str(whole)) - 2, 0)
     return -(-whole // unit) * unit
 
 
@@ -138,7 +139,9 @@ class Plan(Tabular):
                 for name, values in (("tau", outlook.tau), ("top", outlook.top)):
                     low, high = np.quantile(values[:, at], ENDS)
                     row |= {
-                        name: float(values[:, at].mean()), f"{name}_low": low, f"{name}_high": high
+                        name: float(values[:, at].mean()),
+                        f"{name}_low": low,
+                        f"{name}_high": high,
                     }
                 rows.append(row)
         return pl.DataFrame(rows)
@@ -149,9 +152,9 @@ class Plan(Tabular):
         """Say how near the target is."""
         return f"Plan: {self.now:.3f} of {self.target:g} (aim: {self.aim})"
 
-    def sentences(self, name: Callable[[Any], str] = lambda item: printable(str(item))) -> list[str]:
+    def sentences(self, name: Callable[[Any], str] | None = None) -> list[str]:
         """Return all of it in words; ids by a function."""
-        return [*self._on_now(name), *self._on_more()]
+        return [*self._on_now(name or (lambda item: printable(str(item)))), *self._on_more()]
 
     def _on_now(self, name: Callable[[Any], str]) -> Iterator[str]:
         n_items, sure = len(self.items), self.sure
@@ -180,8 +183,8 @@ class Plan(Tabular):
         )
         if self.best < self.target and not self.is_of_crowd:
             yield (
-                f"Votes of the same {self.nouns.n_users(self.n_users)} alone, however many, lead to "
-                f"{self.best:.3f} on the average. Ask more {self.nouns.users}."
+                f"Votes of the same {self.nouns.n_users(self.n_users)} alone, however many, lead "
+                f"to {self.best:.3f} on the average. Ask more {self.nouns.users}."
             )
 
     def cells(self) -> list[list[str]]:
@@ -223,17 +226,22 @@ def percent(share: float) -> str:
     return f"{100 * share:.0f} %" if share >= 0.01 else "below 1 %"
 
 
+def check_plan(aim: Aim, target: float) -> None:
+    """Refuse what cannot be planned for."""
+    if aim.name == "person":
+        raise InvalidSetting("a plan is of the consensus: aim is ranking, or top and a number.")
+    if not 0.0 < target < 1.0:
+        raise InvalidSetting(f"target is {target!r}; it must be between 0 and 1, such as 0.9.")
+
+
 def make_plan(
-    model: ScoreEstimator,
+    model: MeasuredEstimator,
     aim: Aim,
     target: float,
     progress: Callable[[float], None] | None = None,
 ) -> Plan:
     """Find out how certain the order is, and how many more votes it needs; see `plan`."""
-    if aim.name == "person":
-        raise InvalidSetting("a plan is of the consensus: aim must be ranking, or top and a number.")
-    if not isinstance(target, int | float) or not 0.0 < target < 1.0:
-        raise InvalidSetting(f"target is {target!r}; it must be between 0 and 1, such as 0.9.")
+    check_plan(aim, target)
     if len(model.items_) < 2:
         raise InvalidSetting("there is nothing to plan: the model has a single item.")
     standing, votes = model.standing(), model.votes()
@@ -257,9 +265,7 @@ def make_plan(
             standing.estimate, standing.covariance, _told(seen, some) / n_users, n_users,
             len(votes), people.ordinary(),
         )  # fmt: skip
-        ahead = look_ahead(
-            known, n_places, aims_at_top=aim.name == "top", progress=progress
-        )
+        ahead = look_ahead(known, n_places, aims_at_top=aim.name == "top", progress=progress)
     return Plan(
         aim, float(target), sure, model.items_[some][order].tolist(), tiers, ahead, len(votes),
         n_users, not model.has_users, model.nouns,
@@ -281,11 +287,13 @@ def _told(seen: Seen, items: Places) -> Floats:
     return found
 
 
-def _sizes_of_tiers(model: ScoreEstimator, items: Places) -> list[int]:
-    """Return how many of some items are in each tier; one tier for each without ties."""
-    tier = model.ranking().tier
-    if tier is None:
+def _sizes_of_tiers(model: MeasuredEstimator, items: Places) -> list[int]:
+    """Return how many of some items are in each tier; none without ties."""
+    common = model.parameters_.common
+    if not common.terms.has_ties:
         return []
-    order = np.argsort(-model.parameters_.common.scores, kind="stable")
-    kept = np.isin(order, items)
-    return np.unique(np.asarray(tier)[kept], return_counts=True)[1].tolist()
+    every = np.ones(len(items), dtype=np.bool_)
+    ranking = Ranking.of(
+        model.items_[items], common.scores[items], common.threshold, every, common.habits[items]
+    )
+    return [len(tier) for tier in ranking.tiers]

@@ -7,9 +7,8 @@ truth says how many votes are enough.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import scipy
@@ -19,6 +18,7 @@ from isplitlbi.data.frames import Tabular
 from isplitlbi.errors import InvalidSetting
 from isplitlbi.estimators.asking import Aim
 from isplitlbi.estimators.margin_mle import MarginMLE
+from isplitlbi.estimators.plans import check_plan
 from isplitlbi.lazy import pl
 from isplitlbi.planning.design import FirstDesign, first_design
 from isplitlbi.typing import Floats
@@ -61,7 +61,8 @@ class FirstPlan(Tabular):
     @property
     def reached(self) -> Floats:
         """What the target is of, for every size: mean tau, or how often the top was right."""
-        return (self.tau if self.aim.name == "ranking" else self.top).mean(axis=1)
+        found = self.tau if self.aim.name == "ranking" else self.top
+        return np.asarray(found.mean(axis=1))
 
     @property
     def enough(self) -> int | None:
@@ -162,10 +163,9 @@ def plan_study(
     >>> plan.design(20).columns
     ['user', 'left', 'right']
     """
-    _check(n_items, n_users, ties, spread, taste, target)
+    _check(n_items, n_users, ties, spread, taste)
     of = Aim.of(aim, n_items)
-    if of.name == "person":
-        raise InvalidSetting("a plan is of the consensus: aim must be ranking, or top and a number.")
+    check_plan(of, target)
     threshold = _threshold(ties, spread, taste, random_state)
     n_places = max(of.n_places, 1)
     sizes: list[int] = []
@@ -231,11 +231,11 @@ def _threshold(ties: float, spread: float, taste: float, seed: int) -> float:
     return float(said[min(int(ties * len(said)), len(said) - 1)])
 
 
-def _check(
-    n_items: int, n_users: int, ties: float, spread: float, taste: float, target: float
-) -> None:
-    for name, value, least, most in _whole(n_items, n_users):
-        if not isinstance(value, int | np.integer) or not least <= value <= most:
+def _check(n_items: int, n_users: int, ties: float, spread: float, taste: float) -> None:
+    for name, value, least, most in (
+        ("n_items", n_items, 2, MOST_ITEMS), ("n_users", n_users, 1, MOST_USERS),
+    ):  # fmt: skip
+        if not least <= value <= most:
             raise InvalidSetting(
                 f"{name} is {value!r}; it must be a whole number from {least} to {most:,}."
             )
@@ -245,10 +245,3 @@ def _check(
         raise InvalidSetting(f"spread is {spread!r}; it must be positive and finite.")
     if not (np.isfinite(taste) and taste >= 0.0):
         raise InvalidSetting(f"taste is {taste!r}; it must be from 0 on, and finite.")
-    if not 0.0 < target < 1.0:
-        raise InvalidSetting(f"target is {target!r}; it must be between 0 and 1, such as 0.9.")
-
-
-def _whole(n_items: int, n_users: int) -> Iterator[tuple[str, Any, int, int]]:
-    yield "n_items", n_items, 2, MOST_ITEMS
-    yield "n_users", n_users, 1, MOST_USERS

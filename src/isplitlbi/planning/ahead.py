@@ -118,8 +118,7 @@ def look_ahead(
     n_more = np.unique(np.ceil(np.append(0.0, n_more)))
     found = {}
     for number, way in enumerate(WAYS):
-        top = n_places if aims_at_top else 0
-        covariances = _covariances(known, n_more, way, top)
+        covariances = _covariances(known, n_more, way, n_places if aims_at_top else 0)
         found[way] = Outlook(n_more, *_futures(known.estimate, covariances, n_places))
         if progress is not None:
             progress((number + 1) / len(WAYS))

@@ -19,7 +19,7 @@ from scipy.sparse.csgraph import connected_components
 
 from isplitlbi.planning.open_questions import OpenQuestions
 from isplitlbi.planning.people import Person
-from isplitlbi.typing import Mask, Places
+from isplitlbi.typing import Indices, Mask, Places
 
 __all__ = ["Asked", "Candidate", "Parts", "choose"]
 
@@ -106,7 +106,7 @@ class Candidate:
 class Parts:
     """The parts of a study between which nobody has voted, until votes connect them."""
 
-    def __init__(self, n_items: int, first: Places, second: Places) -> None:
+    def __init__(self, n_items: int, first: Indices, second: Indices) -> None:
         graph = coo_array((np.ones(len(first)), (first, second)), shape=(n_items, n_items))
         self.n_parts, self.of_item = connected_components(graph, directed=False)
 

@@ -123,7 +123,7 @@ class OpenQuestions:
 def ranks_of_draws(
     estimate: Floats, covariance: Floats, freedom: float = np.inf, n_draws: int = N_DRAWS
 ) -> Places:
-    """Draw scores that may be the true ones; return the rank of every item, from 0: a row a draw."""
+    """Draw scores that may be the true ones; return the ranks of the items from 0, a row a draw."""
     rng = np.random.default_rng(SEED)
     errors = rng.standard_normal((n_draws, len(estimate))) @ root_of(covariance)
     if np.isfinite(freedom):

@@ -139,7 +139,7 @@ class Person:
         apart = self.reference[first] - self.reference[second]
         at = self.position[first], self.position[second]
         own = _form(self.covariance, *at, apart)
-        return own + self.taste_variance * new + self.side_variance
+        return np.asarray(own + self.taste_variance * new + self.side_variance)
 
     def _of_consensus(self, matrix: Floats, first: Places, second: Places) -> Floats:
         """Return the form of a matrix of the consensus, along what a margin follows of it."""
@@ -188,11 +188,10 @@ class Person:
         """Give the person a taste for an item that they have not compared before."""
         if self.position[item] != NOTHING or self.taste_variance == 0.0:
             return
-        n_own, n_compared = self.follows.shape
-        covariance, follows = np.zeros((n_own + 1, n_own + 1)), np.zeros((n_own + 1, n_compared + 1))
-        covariance[:n_own, :n_own], covariance[n_own, n_own] = self.covariance, self.taste_variance
-        follows[:n_own, :n_compared] = self.follows
-        self.covariance, self.follows = covariance, follows
+        n_own = len(self.covariance)
+        self.covariance = np.pad(self.covariance, (0, 1))
+        self.covariance[n_own, n_own] = self.taste_variance
+        self.follows = np.pad(self.follows, (0, 1))
         self.position = self.position.copy()
         self.position[item] = n_own
         self.compared = np.append(self.compared, item)

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import TypeVar
 
-from isplitlbi.typing import Places
+from isplitlbi.typing import Indices
 
 __all__ = ["Sides"]
 
@@ -28,7 +28,7 @@ class Sides:
         self.of_all: Counter[object] = Counter()
 
     @classmethod
-    def of(cls, user: Places, left: Places, right: Places) -> Sides:
+    def of(cls, user: Indices, left: Indices, right: Indices) -> Sides:
         """Count the sides of some votes."""
         found = cls()
         found.count(zip(user.tolist(), left.tolist(), right.tolist(), strict=True))

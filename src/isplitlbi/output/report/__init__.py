@@ -2,10 +2,10 @@
 
 `content` says what was found, for the page as it is read and printed; `boards` has the rankings of
 everybody and without users on a list, `people` how people differ, with the pictures of `strips`,
-`parts` what deviations are made of, `since` what changed since an earlier model; `study` is what
-the page's script works on: everybody's ranking along the path. The page itself is in page.html,
-style.css and page.js. Ids come from strangers: the template escapes all it is given, the script
-only ever writes text, and the page's policy runs no script but its own.
+`parts` what deviations are made of, `plan` whether one can stop, `since` what changed since an
+earlier model; `study` is what the page's script works on: everybody's ranking along the path. The
+page itself is in page.html, style.css and page.js. Ids come from strangers: the template escapes
+all it is given, the script only ever writes text, and the page's policy runs no script but its own.
 """
 
 from __future__ import annotations

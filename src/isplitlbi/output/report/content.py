@@ -24,6 +24,7 @@ from isplitlbi.output.report.boards import Board, boards_of, is_large, rows_of
 from isplitlbi.output.report.ids import plain_id, shown_id
 from isplitlbi.output.report.parts import parts_of
 from isplitlbi.output.report.people import Cards, features_of, people_of
+from isplitlbi.output.report.plan import plan_of
 from isplitlbi.output.tables import users_table
 from isplitlbi.output.words import (
     NO_TIES,
@@ -109,6 +110,7 @@ def tell(
         "list_titles": LIST_TITLES,
         "people": people_of(model, cards),
         "parts": parts_of(model),
+        "plan": plan_of(model),
         "features": features_of(model),
         "has_users": model.has_users,
         "common": _common(model),
