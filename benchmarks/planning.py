@@ -1,6 +1,6 @@
 """Asking for the right votes: how many votes does it save, and can one stop when the plan says so?
 
-    python benchmarks/planning.py --only ranking    simulated studies: votes until the order is right
+    python benchmarks/planning.py --only ranking    simulated studies: votes until an order is right
     python benchmarks/planning.py --only replay     real studies, among votes that exist
     python benchmarks/planning.py --only person     one person's own ranking
     python benchmarks/planning.py --only stopping   when the plan is 90 % sure of the first place
@@ -26,6 +26,9 @@ import argparse
 import logging
 import sys
 from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+from time import perf_counter
 from typing import NamedTuple
 
 import numpy as np
@@ -33,6 +36,7 @@ import scipy
 
 from data import load
 from isplitlbi import Comparisons, ISplitLBI
+from isplitlbi.estimators.asking import Aim, next_pairs
 from isplitlbi.planning.design import first_design
 
 TARGET, MOST_SHARE = 0.9, 0.7
@@ -41,6 +45,7 @@ KINDS = ("alike", "clustered", "careless")
 ROUNDS, GROWTH = 3, 0.1
 MOST_VOTES = {20: 1_600, 100: 7_000}
 BOOTSTRAPS = 1_000
+PARTS = ("ranking", "replay", "person", "stopping", "thinning", "time")
 
 
 class People:
@@ -56,6 +61,7 @@ class People:
         self.is_careless = np.zeros(n_users, dtype=bool)
         if kind == "careless":
             self.is_careless[rng.permutation(n_users)[: round(CARELESS * n_users)]] = True
+        self.mean_of_people = scores  # whom the users are drawn from
         self.scores = np.where(self.is_careless[:, None], 0.0, scores + own)
         self.truth = self.scores[~self.is_careless].mean(axis=0)
         self.users = np.array([f"user-{number:03d}" for number in range(n_users)])
@@ -212,9 +218,8 @@ def verdict(found: list[tuple[float, float]]) -> bool:
     share, error = np.array(found).T
     middle, worse = float(np.median(share)), share > 1.0 + 2.0 * error
     met = middle <= MOST_SHARE and not worse.any()
-    print(
-        f"median share {middle:.2f}, worse than random in {worse.sum()}: {'met' if met else 'NOT MET'}"
-    )
+    said = "met" if met else "NOT MET"
+    print(f"median share {middle:.2f}, worse than random in {worse.sum()}: {said}")
     return met
 
 
@@ -294,20 +299,191 @@ def chosen(
     return np.append(rows, others)
 
 
+# --- one person ----------------------------------------------------------------------------------
+
+ASKED = (0, 10, 20, 40)
+N_PEOPLE, N_OTHERS, N_ITEMS, VOTES_EACH, N_TEST = 8, 30, 20, 15, 300
+OWN_SD = 1.0
+
+
+def ask_persons(first_seed: int, n_seeds: int) -> bool:
+    """Ask some people for more votes, and predict other votes of theirs."""
+    print("log-loss of a person's other votes, by how many votes they were asked for (s.e.)")
+    print(f"{'way':<10}" + "".join(f"{asked:>16}" for asked in ASKED))
+    found = {way: [] for way in ("random", "closest", "planned")}
+    for seed in range(first_seed, first_seed + n_seeds):
+        for way, losses in found.items():
+            losses.append(_losses_of_persons(seed, way))
+    table = {way: np.array(losses) for way, losses in found.items()}
+    for way, losses in table.items():
+        mean, error = losses.mean(axis=0), losses.std(axis=0, ddof=1) / np.sqrt(n_seeds)
+        cells = (f"{m:>9.4f} ({e:.3f})" for m, e in zip(mean, error, strict=True))
+        print(f"{way:<10}" + "".join(cells))
+    apart = table["planned"] - table["random"]
+    error = apart.std(axis=0, ddof=1) / np.sqrt(n_seeds)
+    met = bool(np.all(apart.mean(axis=0) <= 2 * error))
+    said = ", ".join(f"{m:+.4f} ({e:.4f})" for m, e in zip(apart.mean(axis=0), error, strict=True))
+    print(f"planned minus random: {said}: {'not worse' if met else 'WORSE'}", flush=True)
+    return met
+
+
+def _losses_of_persons(seed: int, way: str) -> list[float]:
+    people = People(seed, N_ITEMS, N_OTHERS, "alike")
+    people.scores = people.scores + people.rng.normal(0, OWN_SD, people.scores.shape)
+    votes = people.answer(*first_design(N_ITEMS, N_OTHERS, N_OTHERS * VOTES_EACH))
+    who = np.repeat(np.arange(N_PEOPLE), N_TEST)
+    left = people.rng.integers(N_ITEMS, size=len(who))
+    right = (left + people.rng.integers(1, N_ITEMS, size=len(who))) % N_ITEMS
+    test = people.answer(who, left, right)
+    model = ISplitLBI(with_tests=False).fit(votes)
+    losses = [log_loss(model, test)]
+    for before, after in pairwise(ASKED):
+        for _ in range((after - before) // 10):
+            new = people.answer(*_asked_of_persons(people, model, way, 10))
+            model = ISplitLBI(with_tests=False).fit(Comparisons.joined(model.votes(), new))
+        losses.append(log_loss(model, test))
+    return losses
+
+
+def _asked_of_persons(people: People, model: ISplitLBI, way: str, n: int):
+    users = people.users[:N_PEOPLE].tolist()
+    if way == "planned":
+        found = model.next_pairs(n * N_PEOPLE, users=users, aim="person", per_user=n)
+        return (
+            np.searchsorted(people.users, np.array(found.users)),
+            np.searchsorted(people.items, found.left),
+            np.searchsorted(people.items, found.right),
+        )
+    first, second = np.triu_indices(N_ITEMS, 1)
+    rows = []
+    for user in users:
+        scores = model.scores(user)
+        apart = np.abs(scores[first] - scores[second])
+        order = np.argsort(apart) if way == "closest" else people.rng.permutation(len(first))
+        rows.append(order[:n])
+    pairs = np.concatenate(rows)
+    sides = people.rng.permuted(np.stack([first[pairs], second[pairs]]), axis=0)
+    return np.repeat(np.arange(N_PEOPLE), n), *sides
+
+
+def log_loss(model: ISplitLBI, votes: Comparisons) -> float:
+    chances = model.predict_log_proba(votes)
+    return float(-chances[np.arange(len(votes)), votes.outcome + 1].mean())
+
+
+# --- stopping ------------------------------------------------------------------------------------
+
+SURE, LEAST_RIGHT, MOST_RIGHT = 0.9, 0.87, 0.95
+STOPPING = {"alike": (10, 20), "clustered": (10, 20)}
+MOST_OF_STOPPING = 1_500
+
+
+def stop(first_seed: int, n_seeds: int, cell: str) -> bool:
+    """Ask for the first place until the plan is sure of it; count how often it is right."""
+    print(f"when the plan is {SURE:.0%} sure of the first place")
+    met = True
+    for kind, (n_items, n_users) in STOPPING.items():
+        if cell not in kind:
+            continue
+        seeds = range(first_seed, first_seed + n_seeds)
+        found = [_stopped(seed, n_items, n_users, kind) for seed in seeds]
+        there = np.array([each for each in found if each is not None])
+        right, votes, said = there.mean(axis=0)[0], np.median(there[:, 1]), there[:, 2].mean()
+        error = np.sqrt(right * (1 - right) / len(there))
+        ok = LEAST_RIGHT <= right <= MOST_RIGHT
+        met &= ok
+        print(
+            f"{kind:<10} {n_items} items, {n_users} people: stopped in {len(there)} of "
+            f"{len(found)} studies, right in {right:.3f} ({error:.3f}), the plan said {said:.3f}; "
+            f"median of {votes:.0f} votes: {'met' if ok else 'NOT MET'}",
+            flush=True,
+        )
+    return met
+
+
+def _stopped(seed: int, n_items: int, n_users: int, kind: str) -> tuple[float, float, float] | None:
+    """Return whether the first place was right, after how many votes, and how sure the plan was."""
+    people = People(seed, n_items, n_users, kind)
+    best = people.items[np.argmax(people.mean_of_people)]
+    model = ISplitLBI(with_tests=False).fit(people.begin())
+    while len(model.votes()) < MOST_OF_STOPPING:
+        plan = model.plan(aim="top 1", target=SURE)
+        if plan.is_reached:
+            return float(plan.items[0] == best), len(model.votes()), plan.sure.first
+        n = max(n_items, round(GROWTH * len(model.votes())))
+        found = model.next_pairs(n, aim="top 1")
+        new = people.answer(
+            np.searchsorted(people.users, np.array(found.users)),
+            np.searchsorted(people.items, found.left),
+            np.searchsorted(people.items, found.right),
+        )
+        model = ISplitLBI(with_tests=False).fit(Comparisons.joined(model.votes(), new))
+    return None
+
+
+# --- what thinning loses, and time ---------------------------------------------------------------
+
+
+def thin() -> bool:
+    """Choose among all pairs and among few of them; compare what the batches tell."""
+    print("share of what a batch of 100 tells, where fewer pairs are looked at")
+    met = True
+    for n_items in (60, 100):
+        model = ISplitLBI(with_tests=False).fit(People(7, n_items, 40, "alike").begin())
+        aim, n_pairs = Aim.of("ranking"), n_items * (n_items - 1) // 2
+        whole = next_pairs(model, 100, None, aim, most_pairs=n_pairs).gain.sum()
+        for share in (0.5, 0.2, 0.1):
+            part = next_pairs(model, 100, None, aim, most_pairs=max(400, int(share * n_pairs)))
+            lost = 1.0 - part.gain.sum() / whole
+            met &= lost < 0.05
+            print(f"{n_items} items, {share:.0%} of {n_pairs:,} pairs: {lost:.2%} lost", flush=True)
+        items = next_pairs(model, 100, None, aim, most_items=n_items // 2)
+        print(f"{n_items} items, half of the items: {1.0 - items.gain.sum() / whole:.2%} lost")
+    return met
+
+
+def time_it() -> bool:
+    """Say how long the next 100 pairs take, and what memory."""
+    print("items  users   votes  seconds of next_pairs(100)  of these, of the certainty    peak MB")
+    for n_items, n_users in ((100, 100), (1_000, 1_000)):
+        people = People(3, n_items, n_users, "alike")
+        n_votes = 20 * n_users
+        votes = people.answer(*first_design(n_items, n_users, n_votes))
+        model = ISplitLBI(with_tests=False).fit(votes)
+        begun = perf_counter()
+        model.certainty()
+        between = perf_counter()
+        model.next_pairs(100)
+        ended = perf_counter()
+        status = Path("/proc/self/status").read_text()
+        peak = int(status.split("VmHWM:")[1].split()[0]) // 1024
+        print(
+            f"{n_items:>5}{n_users:>7}{n_votes:>8}{ended - begun:>28.1f}{between - begun:>33.1f}"
+            f"{peak:>10}",
+            flush=True,
+        )
+    return True
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--only", choices=["ranking", "replay"])
+    parser.add_argument("--only", choices=PARTS)
     parser.add_argument("--first-seed", type=int, default=100)
     parser.add_argument("--seeds", type=int, default=8)
     parser.add_argument("--cell", default="", help="only lines whose name has this text")
     asked = parser.parse_args()
     logging.getLogger("isplitlbi").setLevel(logging.ERROR)
-    met = True
-    if asked.only in (None, "ranking"):
-        met &= ask_for_ranking(asked.first_seed, asked.seeds, asked.cell)
-    if asked.only in (None, "replay"):
-        met &= replay(asked.first_seed, asked.seeds, asked.cell)
-    return 0 if met else 1
+    seeds = asked.first_seed, asked.seeds
+    parts = {
+        "ranking": lambda: ask_for_ranking(*seeds, asked.cell),
+        "replay": lambda: replay(*seeds, asked.cell),
+        "person": lambda: ask_persons(*seeds),
+        "stopping": lambda: stop(*seeds, asked.cell),
+        "thinning": thin,
+        "time": time_it,
+    }
+    met = [part() for name, part in parts.items() if asked.only in (None, name)]
+    return 0 if all(met) else 1
 
 
 if __name__ == "__main__":
