@@ -36,7 +36,7 @@ import scipy
 
 from data import load
 from isplitlbi import Comparisons, ISplitLBI
-from isplitlbi.estimators.asking import Aim, next_pairs
+from isplitlbi.estimators.asking import Aim, Wish, next_pairs
 from isplitlbi.planning.design import first_design
 
 TARGET, MOST_SHARE = 0.9, 0.7
@@ -431,13 +431,14 @@ def thin() -> bool:
     for n_items in (60, 100):
         model = ISplitLBI(with_tests=False).fit(People(7, n_items, 40, "alike").begin())
         aim, n_pairs = Aim.of("ranking"), n_items * (n_items - 1) // 2
-        whole = next_pairs(model, 100, None, aim, most_pairs=n_pairs).gain.sum()
+        whole = next_pairs(model, Wish(100, aim, most_pairs=n_pairs)).gain.sum()
         for share in (0.5, 0.2, 0.1):
-            part = next_pairs(model, 100, None, aim, most_pairs=max(400, int(share * n_pairs)))
+            few = Wish(100, aim, most_pairs=max(400, int(share * n_pairs)))
+            part = next_pairs(model, few)
             lost = 1.0 - part.gain.sum() / whole
             met &= lost < 0.05
             print(f"{n_items} items, {share:.0%} of {n_pairs:,} pairs: {lost:.2%} lost", flush=True)
-        items = next_pairs(model, 100, None, aim, most_items=n_items // 2)
+        items = next_pairs(model, Wish(100, aim, most_items=n_items // 2))
         print(f"{n_items} items, half of the items: {1.0 - items.gain.sum() / whole:.2%} lost")
     return met
 

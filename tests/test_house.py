@@ -23,7 +23,7 @@ FLOORS = (
     {"files", "nouns"},
     {"data"},
     {"model"},
-    {"kernels"},
+    {"kernels", "planning"},
     {"runtime"},
     {"path"},
     {"solvers"},
@@ -58,6 +58,7 @@ MANY_PARAMETERS = {
     "data.comparisons.Comparisons.": "every column of a table may have a name of its own",
     # Each parameter is a property of what is studied.
     "evaluation.simulate.": "every property of a simulated study has its name",
+    "evaluation.first_plan.plan_study": "every property of a study to come has its name",
     "evaluation.protocol.evaluate": "every property of a comparison of methods has its name",
 }
 

@@ -22,6 +22,7 @@ from isplitlbi.output.terminal import (
 
 if TYPE_CHECKING:
     from isplitlbi.estimators.base import ScoreEstimator
+    from isplitlbi.evaluation.first_plan import FirstPlan
 
 Force = Annotated[bool, typer.Option("--force", help="Replace an existing file.")]
 AimOfVotes = Annotated[
@@ -146,6 +147,23 @@ AimOfPlan = Annotated[
     typer.Option(metavar="ranking|'top K'", help="What is to be known ('top 3' or top3)."),
 ]
 OF_STUDY = "Of a study without votes: "
+Spread = Annotated[
+    float, typer.Option(help=f"{OF_STUDY}standard deviation of the scores, in logits.")
+]
+OwnTaste = Annotated[
+    float, typer.Option(help=f"{OF_STUDY}standard deviation of users' own tastes, in logits.")
+]
+FirstDesign = Annotated[
+    Path | None,
+    typer.Option(
+        help=f"{OF_STUDY}file for a balanced first design, with a block of pairs per user (.csv, "
+        ".jsonl or .parquet)."
+    ),
+]
+VotesOfDesign = Annotated[
+    int | None,
+    typer.Option(help="How many votes the design has; by default as many as are enough."),
+]
 
 
 def plan(
@@ -157,24 +175,11 @@ def plan(
     items: Annotated[int | None, typer.Option(help=f"{OF_STUDY}how many items.")] = None,
     users: Annotated[int | None, typer.Option(help=f"{OF_STUDY}how many users.")] = None,
     ties: Annotated[float, typer.Option(help=f"{OF_STUDY}the share of ties.")] = 0.2,
-    spread: Annotated[
-        float, typer.Option(help=f"{OF_STUDY}standard deviation of the scores, in logits.")
-    ] = 1.0,
-    taste: Annotated[
-        float, typer.Option(help=f"{OF_STUDY}standard deviation of users' own tastes, in logits.")
-    ] = 0.3,
+    spread: Spread = 1.0,
+    taste: OwnTaste = 0.3,
     seed: Annotated[int, typer.Option(help=f"{OF_STUDY}the seed.")] = 0,
-    design: Annotated[
-        Path | None,
-        typer.Option(
-            help=f"{OF_STUDY}file for a balanced first design, with a block of pairs per user "
-            "(.csv, .jsonl or .parquet)."
-        ),
-    ] = None,
-    votes: Annotated[
-        int | None,
-        typer.Option(help="How many votes the design has; by default as many as are enough."),
-    ] = None,
+    design: FirstDesign = None,
+    votes: VotesOfDesign = None,
     force: Force = False,
     call: Call = None,
     quiet: Quiet = False,
@@ -184,6 +189,9 @@ def plan(
 
     Without a model, studies of a given size are simulated: how many votes would be enough.
     """
+    from isplitlbi.evaluation.first_plan import plan_study
+    from isplitlbi.output.rows import refuse_unknown_ending
+
     listen_to_remarks(quiet)
     if model is not None:
         if items is not None or users is not None or design is not None:
@@ -197,10 +205,6 @@ def plan(
         raise InvalidSetting(
             "name a model folder; or give --items and --users, for a study without votes."
         )
-    from isplitlbi.evaluation.first_plan import plan_study
-    from isplitlbi.output.rows import refuse_unknown_ending, rows_to_file
-    from isplitlbi.output.tables import as_polars
-
     if votes is not None and votes < 1:
         raise InvalidSetting(f"--votes is {votes}; it must be a whole number from 1 on.")
     if design is not None:
@@ -211,21 +215,32 @@ def plan(
             items, users, ties=ties, spread=spread, taste=taste, aim=aim, target=target,
             random_state=seed, progress=lambda share: progress(share, ""),
         )  # fmt: skip
-    if format is Format.table:
-        from isplitlbi.output.planning import print_first_plan
-
-        print_first_plan(standard_output(), found)
-    else:
-        emit(as_polars(found), format)
+    _show_first_plan(found, format)
     if design is not None:
-        table = found.design(votes, seed)
-        with rows_to_file(design) as write:
-            write(table)
-        said = f"First design: {design} ({table.height:,} votes)."
+        said = _write_design(found, design, votes, seed)
         if format is Format.table:
             print(said)
         elif not quiet:
             remark(said)
+
+
+def _show_first_plan(plan: FirstPlan, format: Format) -> None:
+    from isplitlbi.output.planning import print_first_plan
+    from isplitlbi.output.tables import as_polars
+
+    if format is Format.table:
+        print_first_plan(standard_output(), plan)
+    else:
+        emit(as_polars(plan), format)
+
+
+def _write_design(plan: FirstPlan, file: Path, votes: int | None, seed: int) -> str:
+    from isplitlbi.output.rows import rows_to_file
+
+    table = plan.design(votes, seed)
+    with rows_to_file(file) as write:
+        write(table)
+    return f"First design: {file} ({table.height:,} votes)."
 
 
 def _plan_of_model(

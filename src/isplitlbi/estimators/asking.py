@@ -28,7 +28,7 @@ from isplitlbi.typing import Floats, Labels, Places
 if TYPE_CHECKING:
     from isplitlbi.estimators.measured import MeasuredEstimator
 
-__all__ = ["Aim", "Given", "NextPairs", "next_pairs"]
+__all__ = ["Aim", "Given", "NextPairs", "Wish", "next_pairs"]
 
 log = logging.getLogger("isplitlbi")
 
@@ -136,41 +136,43 @@ class Given(NamedTuple):
     right: Places
 
 
+class Wish(NamedTuple):
+    """What is asked for; see `PlannedEstimator.next_pairs`."""
+
+    n: int
+    aim: Aim
+    users: Sequence[Any] | None = None
+    per_user: int | None = None
+    new_only: bool = False
+    among: Given | None = None
+    most_pairs: int = MOST_PAIRS  # that are looked at
+    most_items: int = MOST_ITEMS
+
+
 def next_pairs(
-    model: MeasuredEstimator,
-    n: int,
-    users: Sequence[Any] | None,
-    aim: Aim,
-    *,
-    per_user: int | None = None,
-    new_only: bool = False,
-    among: Given | None = None,
-    most_pairs: int = MOST_PAIRS,
-    most_items: int = MOST_ITEMS,
-    progress: Callable[[float], None] | None = None,
+    model: MeasuredEstimator, wish: Wish, progress: Callable[[float], None] | None = None
 ) -> NextPairs:
     """Choose the votes to ask for next; see `PlannedEstimator.next_pairs`."""
-    _check_number("n", n)
-    if per_user is not None:
-        _check_number("per_user", per_user)
+    _check_number("n", wish.n)
+    if wish.per_user is not None:
+        _check_number("per_user", wish.per_user)
     # Threads would wait for each other longer than these small matrices take.
     with threadpool_limits(1, user_api="blas"):
-        search = _Search(model, aim, most_pairs, most_items)
-        asked_users = search.users(users, None if among is None else among.user)
-        people = list(search.candidates(asked_users, n, per_user, new_only, among, progress))
-        if per_user is None and sum(each.n_may_be_asked for each in people) < n:
+        search = _Search(model, wish)
+        people = list(search.candidates(progress))
+        if wish.per_user is None and sum(each.n_may_be_asked for each in people) < wish.n:
             for each in people:  # some have too few pairs left: others may be asked for more
-                each.room = n
+                each.room = wish.n
         n_left = sum(each.n_may_be_asked for each in people)
-        if n_left < n:
-            raise InvalidSetting(_too_few(n, n_left, model.nouns, new_only, per_user, among))
-        worth = search.worth(asked_users, people)
+        if n_left < wish.n:
+            raise InvalidSetting(_too_few(wish, n_left, model.nouns))
+        worth = search.worth(people)
         found: list[Asked] = []
-        for vote in choose(people, n, search.parts):
+        for vote in choose(people, wish.n, search.parts):
             found.append(vote)
             if progress is not None:
-                progress(0.5 + 0.5 * len(found) / n)
-    return search.result(found, asked_users, worth, among)
+                progress(0.5 + 0.5 * len(found) / wish.n)
+    return search.result(found, worth)
 
 
 def _check_number(name: str, value: Any) -> None:
@@ -178,23 +180,21 @@ def _check_number(name: str, value: Any) -> None:
         raise InvalidSetting(f"{name} is {value!r}; it must be a whole number from 1 on.")
 
 
-def _too_few(
-    n: int, n_left: int, nouns: Nouns, new_only: bool, per_user: int | None, among: Given | None
-) -> str:
+def _too_few(wish: Wish, n_left: int, nouns: Nouns) -> str:
     """Say that so many votes cannot be asked for, and what helps."""
     if n_left:
-        said = f"n is {n:,}, but there {'is' if n_left == 1 else 'are'} only "
+        said = f"n is {wish.n:,}, but there {'is' if n_left == 1 else 'are'} only "
         said += f"{counted(n_left, 'vote')} to ask for: every pair is asked once of a {nouns.user}."
-    elif among is not None:
+    elif wish.among is not None:
         said = f"there is nothing to ask: none of the candidates is of one of these {nouns.users}."
     else:
         said = f"there is nothing left to ask: the {nouns.users} have voted on every pair already."
-    if among is not None:
+    if wish.among is not None:
         return said
     helps = [f"ask more {nouns.users}"]
-    if new_only:
+    if wish.new_only:
         helps.append("allow pairs that they have voted on before")
-    if per_user is not None:
+    if wish.per_user is not None:
         helps.append(f"allow more votes of a {nouns.user}")
     return f"{said} {capitalized(', or '.join(helps))}."
 
@@ -202,36 +202,33 @@ def _too_few(
 class _Search:
     """Whom and what might be asked, and what is open."""
 
-    def __init__(
-        self, model: MeasuredEstimator, aim: Aim, most_pairs: int, most_items: int
-    ) -> None:
-        self.model, self.aim, self.most_pairs = model, aim, most_pairs
-        self.votes = model.votes()
+    def __init__(self, model: MeasuredEstimator, wish: Wish) -> None:
+        self.model, self.wish, self.votes = model, wish, model.votes()
         estimate, certainty = model.parameters_.common.scores, model.certainty()
-        variance = _variances(certainty)
-        if aim.name == "top":  # who may be among the first, and not only who is unsure
+        variance, is_top = _variances(certainty), wish.aim.name == "top"
+        if is_top:  # who may be among the first, and not only who is unsure
             likely = np.argsort(-(estimate + 3.0 * np.sqrt(variance)), kind="stable")
-            self.items = np.sort(likely[:most_items])
+            self.items = np.sort(likely[: wish.most_items])
         else:
-            self.items = least_certain(estimate, variance, most_items)
+            self.items = least_certain(estimate, variance, wish.most_items)
         self.people = People(Seen.of(self.votes, model.fitted_), model.link_, self.items)
         self.parts = Parts(self.votes.n_items, self.votes.left, self.votes.right).at(self.items)
-        covariance = _covariance(certainty, variance, self.items)
-        importance = None
-        if aim.name == "top":
+        covariance, importance = _covariance(certainty, variance, self.items), None
+        if is_top:
             ranks = ranks_of_draws(estimate[self.items], covariance)
-            importance = chances_to_be_among(aim.n_places, ranks)
+            importance = chances_to_be_among(wish.aim.n_places, ranks)
         self.questions = OpenQuestions(estimate[self.items], covariance, importance)
+        self.users = self._whom()
 
     # --- whom -------------------------------------------------------------------------------
 
-    def users(self, asked: Sequence[Any] | None, given: Places | None) -> list[int]:
+    def _whom(self) -> list[int]:
         """Return whom to ask: those who are named, or all but the unreliable; -1 for anybody."""
-        model = self.model
+        model, asked = self.model, self.wish.users
         if not model.has_users:
             if asked is not None:
                 model.refuse_without_users("nobody to name")
-            if self.aim.name == "person":
+            if self.wish.aim.name == "person":
                 model.refuse_without_users("nobody whose own ranking could be asked for")
             return [-1]
         if asked is not None:
@@ -239,8 +236,13 @@ class _Search:
             if not asked:
                 raise InvalidSetting("users is empty: name at least one, or leave it out.")
             return list(dict.fromkeys(model.user_index(user) for user in asked))
-        if given is not None:
-            return [int(user) for user in np.unique(given)]
+        if self.wish.among is not None:
+            return [int(user) for user in np.unique(self.wish.among.user)]
+        return self._reliable()
+
+    def _reliable(self) -> list[int]:
+        """Return all who have voted but the unreliable, and say who is not asked."""
+        model = self.model
         unreliable = getattr(model, "unreliable_users_", [])
         everybody = np.flatnonzero(model.summary_.votes_per_user > 0)
         kept = everybody[~np.isin(model.users_[everybody], unreliable)]
@@ -259,53 +261,56 @@ class _Search:
             )  # fmt: skip
         return [int(user) for user in kept]
 
-    def candidates(
-        self,
-        users: list[int],
-        n: int,
-        per_user: int | None,
-        new_only: bool,
-        among: Given | None,
-        progress: Callable[[float], None] | None,
-    ) -> Iterator[Candidate]:
+    def candidates(self, progress: Callable[[float], None] | None) -> Iterator[Candidate]:
         """Look at everybody, with the pairs that they may be asked about."""
-        rooms = self._rooms(users, n) if per_user is None else np.full(len(users), per_user)
-        if among is not None and per_user is None:
-            rooms = np.full(len(users), n)
-        pairs = pairs_to_ask(self.questions, self.people.ordinary(), max(self.most_pairs, 4 * n))
-        for number, user in enumerate(users):
+        rooms, most = self._rooms(), max(self.wish.most_pairs, 4 * self.wish.n)
+        pairs = pairs_to_ask(self.questions, self.people.ordinary(), most)
+        for number, user in enumerate(self.users):
             person, questions = self._person(user)
-            first, second = pairs
-            if among is not None:
-                first, second = self._given(among, user)
-            elif user >= 0 and new_only:
-                known = self._compared_by(user)
-                key = first * len(self.items) + second
-                is_new = ~np.isin(key, known)
-                first, second = first[is_new], second[is_new]
-            yield Candidate(person, questions, first, second, int(rooms[number]))
+            yield Candidate(person, questions, *self._pairs_for(user, *pairs), int(rooms[number]))
             if progress is not None:
-                progress(0.5 * (number + 1) / len(users))
+                progress(0.5 * (number + 1) / len(self.users))
+
+    def _pairs_for(self, user: int, first: Places, second: Places) -> tuple[Places, Places]:
+        """Return the pairs that somebody may be asked about."""
+        among, index = self.wish.among, self.people.index
+        if among is not None:
+            rows = self._given_to(user)
+            return np.asarray(index[among.left[rows]]), np.asarray(index[among.right[rows]])
+        if user < 0 or not self.wish.new_only:
+            return first, second
+        is_new = ~np.isin(first * len(self.items) + second, self._compared_by(user))
+        return first[is_new], second[is_new]
+
+    def _given_to(self, user: int) -> Places:
+        """Return which of the given candidates are a user's, and on items that are looked at."""
+        among, index = self.wish.among, self.people.index
+        assert among is not None
+        there = (index[among.left] >= 0) & (index[among.right] >= 0)
+        return np.flatnonzero((among.user == user) & there)
 
     def _person(self, user: int) -> tuple[Person, OpenQuestions]:
         if user < 0:
             return Person.without_own(self.people.ordinary().answers), self.questions
         person = self.people.person(user)
-        if self.aim.name != "person":
+        if self.wish.aim.name != "person":
             return person, self.questions
         own = self.people.own_questions(person, self.questions.covariance)
         return Person.without_own(person.answers, person.side_variance), own
 
-    def _rooms(self, users: list[int], n: int) -> Places:
+    def _rooms(self) -> Places:
         """Return how many votes everybody may be asked for: who has given few comes first."""
-        if len(users) == 1 or self.aim.name == "person":
-            return np.full(len(users), n)
-        given = self.model.summary_.votes_per_user[users]
+        wish, n_users = self.wish, len(self.users)
+        if wish.per_user is not None:
+            return np.full(n_users, wish.per_user)
+        if n_users == 1 or wish.aim.name == "person" or wish.among is not None:
+            return np.full(n_users, wish.n)
+        given = self.model.summary_.votes_per_user[self.users]
         # Up to which number of votes everybody may go, so that there is room enough for all.
         order = np.sort(given)
-        room = np.arange(1, len(order) + 1) * np.append(order[1:], np.inf) - np.cumsum(order)
-        enough = int(np.argmax(room >= ROOM * n))
-        level = -(-(ROOM * n + order[: enough + 1].sum()) // (enough + 1))
+        room = np.arange(1, n_users + 1) * np.append(order[1:], np.inf) - np.cumsum(order)
+        enough = int(np.argmax(room >= ROOM * wish.n))
+        level = -(-(ROOM * wish.n + order[: enough + 1].sum()) // (enough + 1))
         return np.asarray(np.maximum(level - given, 0), dtype=np.int64)
 
     def _compared_by(self, user: int) -> Places:
@@ -314,33 +319,25 @@ class _Search:
         one, other = (self.people.index[side[rows]] for side in (self.votes.left, self.votes.right))
         return np.asarray(np.minimum(one, other) * len(self.items) + np.maximum(one, other))
 
-    def _given(self, among: Given, user: int) -> tuple[Places, Places]:
-        rows = np.flatnonzero(among.user == user)
-        index = self.people.index
-        return np.asarray(index[among.left[rows]]), np.asarray(index[among.right[rows]])
-
     # --- results ----------------------------------------------------------------------------
 
-    def worth(self, users: list[int], people: list[Candidate]) -> dict[Any, float]:
+    def worth(self, people: list[Candidate]) -> dict[Any, float]:
         """Return what the best vote of everybody tells, beside that of the user in the middle."""
         best = np.array([each.gains.max(initial=0.0) for each in people])
         middle = float(np.median(best)) if len(best) else 0.0
-        if middle <= 0.0 or users == [-1]:
+        if middle <= 0.0 or self.users == [-1]:
             return {}
-        names = self.model.users_[users].tolist()
+        names = self.model.users_[self.users].tolist()
         return dict(zip(names, (best / middle).tolist(), strict=True))
 
-    def result(
-        self, found: list[Asked], users: list[int], worth: dict[Any, float], among: Given | None
-    ) -> NextPairs:
+    def result(self, found: list[Asked], worth: dict[Any, float]) -> NextPairs:
         """Put items on sides, and name everything."""
-        model, votes = self.model, self.votes
-        whom = np.array([users[each.person] for each in found], dtype=np.int64)
+        model, votes, among = self.model, self.votes, self.wish.among
+        whom = np.array([self.users[each.person] for each in found], dtype=np.int64)
         row = np.array([each.row for each in found], dtype=np.int64)
         if among is not None:
-            row = np.array([
-                np.flatnonzero(among.user == users[each.person])[each.row] for each in found
-            ])  # fmt: skip
+            rows = [self._given_to(user)[at] for user, at in zip(whom, row, strict=True)]
+            row = np.array(rows, dtype=np.int64)
             left, right = among.left[row], among.right[row]
         else:
             sides = Sides.of(votes.user, votes.left, votes.right)
@@ -352,7 +349,7 @@ class _Search:
         return NextPairs(
             model.users_[whom].tolist() if model.has_users else [None] * len(found),
             model.items_[left], model.items_[right], np.array([each.gain for each in found]), row,
-            worth, self.aim, model.nouns,
+            worth, self.wish.aim, model.nouns,
         )  # fmt: skip
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.errors import InvalidVotes
-from isplitlbi.estimators.asking import Aim, Given, NextPairs, next_pairs
+from isplitlbi.estimators.asking import Aim, Given, NextPairs, Wish, next_pairs
 from isplitlbi.estimators.contract import check_is_fitted
 from isplitlbi.estimators.inputs import pair_columns
 from isplitlbi.estimators.measured import MeasuredEstimator
@@ -58,12 +58,11 @@ class PlannedEstimator(MeasuredEstimator):
             Called now and then with the share of the work done.
         """
         check_is_fitted(self, "fitted_")
-        of = Aim.of(aim, len(self.items_))
-        given = None if among is None else self._candidates(among)
-        found = next_pairs(
-            self, n, users, of, per_user=per_user, new_only=new_only, among=given, progress=progress
-        )
-        return found.framed_as(self._frame_kind)
+        wish = Wish(
+            n, Aim.of(aim, len(self.items_)), users, per_user, new_only,
+            None if among is None else self._candidates(among),
+        )  # fmt: skip
+        return next_pairs(self, wish, progress).framed_as(self._frame_kind)
 
     def plan(
         self,

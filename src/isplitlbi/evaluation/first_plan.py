@@ -27,7 +27,7 @@ __all__ = ["FirstPlan", "plan_study"]
 
 N_STUDIES = 40
 # Votes for each item that are tried, one after another, until the target is reached.
-PER_ITEM = (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)
+PER_ITEM = (3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)
 BEYOND = 1  # sizes that are shown after the one that reaches the target
 MOST_ITEMS, MOST_USERS = 1_000, 100_000
 ENDS = (0.1, 0.9)
@@ -166,28 +166,24 @@ def plan_study(
     _check(n_items, n_users, ties, spread, taste)
     of = Aim.of(aim, n_items)
     check_plan(of, target)
-    threshold = _threshold(ties, spread, taste, random_state)
-    n_places = max(of.n_places, 1)
-    sizes: list[int] = []
-    found: list[list[tuple[float, float]]] = []
-    n_beyond = 0
-    for number, per_item in enumerate(PER_ITEM):
-        n_votes = max(n_items * per_item // 2, n_items)
-        if sizes and n_votes == sizes[-1]:
-            continue
-        drawn = _Study(n_items, n_users, spread, taste, threshold, n_places)
-        # The same studies for every size: a larger one is not better by chance.
-        seeds = np.random.SeedSequence(random_state).spawn(n_studies)
-        found.append([drawn.accuracy(n_votes, seed) for seed in seeds])
-        sizes.append(n_votes)
-        tau, top = np.array(found[-1]).T
-        n_beyond += (tau if of.name == "ranking" else top).mean() >= target
+    drawn = _Study(
+        n_items, n_users, spread, taste, _threshold(ties, spread, taste, random_state),
+        max(of.n_places, 1),
+    )  # fmt: skip
+    # The same studies for every size: a larger one is not better by chance.
+    seeds = np.random.SeedSequence(random_state).spawn(n_studies)
+    sizes = [max(n_items * per_item // 2, n_items) for per_item in PER_ITEM]
+    found: list[Floats] = []
+    n_enough = 0
+    for number, n_votes in enumerate(sizes):
+        found.append(np.array([drawn.accuracy(n_votes, seed) for seed in seeds]))
+        n_enough += found[-1][:, 0 if of.name == "ranking" else 1].mean() >= target
         if progress is not None:
-            progress((number + 1) / len(PER_ITEM))
-        if n_beyond > BEYOND:
+            progress((number + 1) / len(sizes))
+        if n_enough > BEYOND:
             break
-    tau, top = np.moveaxis(np.array(found), 2, 0)
-    return FirstPlan(n_items, n_users, of, target, np.array(sizes, dtype=np.float64), tau, top)
+    tried = np.array(sizes[: len(found)], dtype=np.float64)
+    return FirstPlan(n_items, n_users, of, target, tried, *np.moveaxis(np.array(found), 2, 0))
 
 
 @dataclass(frozen=True)

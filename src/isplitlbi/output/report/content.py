@@ -73,8 +73,7 @@ def tell(
     health = check(model.votes(), sides="known" if model.has_sides else "unknown")
     boards = boards_of(model, lambda share, what: progress(0.4 + 0.5 * share, what))
     progress(0.9, "writing")
-    nouns = model.nouns
-    verdict = _verdict(health, nouns)
+    nouns, verdict = model.nouns, _verdict(health, model.nouns)
     return {
         **of_users,
         "estimator": type(model).__name__,
