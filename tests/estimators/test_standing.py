@@ -1,6 +1,7 @@
 """Where items stand for the people whom the users stand for."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -158,3 +159,17 @@ def test_an_item_with_three_votes_may_be_anywhere_among_the_others():
     assert found.prior_variance > np.var(others)  # it is known from few items
     assert found.covariance[at, at] > 4 * np.median(np.diag(found.covariance))
     assert model.leaderboard().rank[-1] == 0 and model.leaderboard().items[-1] == "rare"
+
+
+@pytest.mark.parametrize("is_shared", [True, False])
+def test_a_taste_that_all_share_is_no_way_in_which_people_differ(is_shared):
+    n_items, n_users, usual = 6, 20, 0.2 * np.eye(6)
+    way = np.array([1.0, -1.0, 0.5, -0.5, 0.0, 0.0])
+    told = standing._Told.of(usual)
+    for user in range(n_users):
+        mean = way if is_shared or user % 2 else -way
+        told.note(SimpleNamespace(
+            place=np.arange(n_items), units=np.ones(n_items), inverse=0.05 * np.eye(n_items)
+        ), mean)  # fmt: skip
+    along = way @ told.learned(usual) @ way / (way @ way)
+    assert (along < 0.3) if is_shared else (along > 1.0)
