@@ -107,22 +107,28 @@ def entries(model: ISplitLBI, file: Path) -> None:
     with plt.rc_context(STYLE):
         figure, axes = plt.subplots(figsize=(7.2, 2.8), layout="constrained")
         place = np.arange(1, len(order) + 1)
-        for which, colour, label in (
-            (named, OUT, f"named by the tests ({named.sum()})"),
-            (~named, IN, f"not named ({(~named).sum()})"),
+        for which, colour, above, label in (  # few are named: they stand above the others
+            (named, OUT, 3, f"named by the tests ({named.sum()})"),
+            (~named, IN, 2, f"not named ({(~named).sum()})"),
         ):
-            axes.plot(place[which], times[which], "o", ms=4, color=colour, label=label)
+            axes.plot(
+                place[which], times[which], "o", ms=4, color=colour, label=label, zorder=above
+            )
         n_left = len(model.left_consensus_)
         axes.axhline(model.time_, color="black", lw=1, ls=(0, (4, 3)))
-        # Points rise from left to right: the first ones leave room above the line.
-        axes.text(1, model.time_, f"chosen time: {n_left} have left", va="bottom", size=8)
+        # Points rise from left to right: where most are below the line, there is room above it on
+        # the left; where most are above it, on the right.
+        is_high = 2 * n_left > len(order)
+        axes.text(
+            1 if is_high else len(order), model.time_, f"chosen time: {n_left} have left",
+            va="bottom", ha="left" if is_high else "right", size=8,
+        )  # fmt: skip
         axes.set_yscale("log")
         axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
         axes.yaxis.set_major_formatter("{x:g}")
         axes.yaxis.set_minor_formatter(NullFormatter())
         axes.set(xlabel="users, in the order in which they leave",
                  ylabel="time of leaving", xlim=(0, len(order) + 1))  # fmt: skip
-        is_high = 2 * n_left > len(order)  # the line: the corner away from it is free
         axes.legend(frameon=False, loc="lower right" if is_high else "upper left")
         figure.savefig(file)
         plt.close(figure)
