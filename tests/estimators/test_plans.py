@@ -117,7 +117,6 @@ def test_more_votes_are_needed_for_more_certainty(unsure, plan):
     assert plan.needed("asked").votes <= 1.1 * plan.needed("random").votes
 
 
-@pytest.mark.xfail(reason="now is looked at with Student's distribution, and what is ahead is not")
 def test_a_target_that_is_not_reached_needs_votes(unsure, plan):
     just_above = unsure.plan(target=plan.now + 0.005)
     assert not just_above.is_reached

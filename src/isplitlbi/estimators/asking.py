@@ -206,7 +206,9 @@ class _Search:
         self.model, self.wish, self.votes = model, wish, model.votes()
         estimate, certainty = model.parameters_.common.scores, model.certainty()
         variance, is_top = _variances(certainty), wish.aim.name == "top"
-        if is_top:  # who may be among the first, and not only who is unsure
+        if wish.among is not None:  # these, and not others
+            self.items = np.union1d(wish.among.left, wish.among.right)
+        elif is_top:  # who may be among the first, and not only who is unsure
             likely = np.argsort(-(estimate + 3.0 * np.sqrt(variance)), kind="stable")
             self.items = np.sort(likely[: wish.most_items])
         else:
@@ -232,7 +234,7 @@ class _Search:
                 model.refuse_without_users("nobody whose own ranking could be asked for")
             return [-1]
         if asked is not None:
-            asked = [asked] if isinstance(asked, str | int) else list(asked)
+            asked = [asked] if isinstance(asked, str | int | np.integer) else list(asked)
             if not asked:
                 raise InvalidSetting("users is empty: name at least one, or leave it out.")
             return list(dict.fromkeys(model.user_index(user) for user in asked))
@@ -283,11 +285,10 @@ class _Search:
         return first[is_new], second[is_new]
 
     def _given_to(self, user: int) -> Places:
-        """Return which of the given candidates are a user's, and on items that are looked at."""
-        among, index = self.wish.among, self.people.index
+        """Return which of the given candidates are a user's; of a crowd, all."""
+        among = self.wish.among
         assert among is not None
-        there = (index[among.left] >= 0) & (index[among.right] >= 0)
-        return np.flatnonzero((among.user == user) & there)
+        return np.arange(len(among.user)) if user < 0 else np.flatnonzero(among.user == user)
 
     def _person(self, user: int) -> tuple[Person, OpenQuestions]:
         if user < 0:

@@ -109,7 +109,8 @@ class Plan(Tabular):
         if self.is_reached:
             return Needed(0.0, 0.0, 0.0)
         outlook = self._outlook(way)
-        found = np.sort(outlook.needed(self._values(outlook), self.target))
+        # Not reached is not reached, though the futures may begin a little higher.
+        found = np.maximum(np.sort(outlook.needed(self._values(outlook), self.target)), 1.0)
         at = [int(np.ceil(share * len(found))) - 1 for share in (0.5, *ENDS)]
         return Needed(*(float(found[place]) for place in at))
 

@@ -59,14 +59,19 @@ class Candidate:
 
     def __post_init__(self) -> None:
         """Find the gains of all pairs."""
-        self.gains = self.person.gains(self.questions, self.first, self.second)
+        self.is_left = np.ones(len(self.first), dtype=np.bool_)
+        self.find_gains()
+
+    def find_gains(self) -> None:
+        """Find the gains of all pairs that are left, as they are now."""
+        found = self.person.gains(self.questions, self.first, self.second)
+        self.gains = np.where(self.is_left, found, -np.inf)
         self.moment = np.full(len(self.first), self.questions.n_learned)  # when each was found
-        self.n_left = len(self.first)
 
     @property
     def n_may_be_asked(self) -> int:
         """How many votes the person may still be asked for."""
-        return min(self.room, self.n_left)
+        return min(self.room, int(np.count_nonzero(self.is_left)))
 
     def best(self, parts: Parts, *, connects: bool) -> tuple[float, int] | None:
         """Return a gain that no pair exceeds, and of which pair; nothing where no pair is left."""
@@ -97,9 +102,8 @@ class Candidate:
         """Ask about a pair, and never again."""
         first, second = int(self.first[row]), int(self.second[row])
         self.person.give(self.questions, first, second)
-        self.gains[row] = -np.inf
+        self.gains[row], self.is_left[row] = -np.inf, False
         self.room -= 1
-        self.n_left -= 1
         return first, second
 
 
@@ -135,11 +139,13 @@ def choose(people: Sequence[Candidate], n: int, parts: Parts) -> Iterator[Asked]
     queue = _Queue(people, parts, connects=is_connecting)
     while n > 0:
         if is_connecting and parts.n_parts == 1:
+            _weigh_again(people)
             is_connecting, queue = False, _Queue(people, parts, connects=False)
         found = queue.first()
         if found is None and not is_connecting:
             return
         if found is None:  # nobody may be asked for what is missing: parts stay apart
+            _weigh_again(people)
             is_connecting, queue = False, _Queue(people, parts, connects=False)
             continue
         number, row, gain = found
@@ -148,6 +154,14 @@ def choose(people: Sequence[Candidate], n: int, parts: Parts) -> Iterator[Asked]
         queue.line_up(number)
         yield Asked(number, row, first, second, gain)
         n -= 1
+
+
+def _weigh_again(people: Sequence[Candidate]) -> None:
+    """Weigh all questions by what is known once parts are connected: it is another study then."""
+    for questions in {id(each.questions): each.questions for each in people}.values():
+        questions.look_again()
+    for each in people:
+        each.find_gains()
 
 
 class _Queue:
