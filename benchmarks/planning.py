@@ -438,7 +438,9 @@ def thin() -> bool:
             lost = 1.0 - part.gain.sum() / whole
             met &= lost < 0.05
             print(f"{n_items} items, {share:.0%} of {n_pairs:,} pairs: {lost:.2%} lost", flush=True)
-        items = next_pairs(model, Wish(100, aim, most_items=n_items // 2))
+        part = next_pairs(model, Wish(100, aim, most_items=n_items // 2))
+        rows = zip(part.users, part.left.tolist(), part.right.tolist(), strict=True)
+        items = model.next_pairs(100, among=list(rows))  # what they tell of all items
         print(f"{n_items} items, half of the items: {1.0 - items.gain.sum() / whole:.2%} lost")
     return met
 

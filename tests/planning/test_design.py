@@ -52,6 +52,12 @@ def test_items_stand_on_either_side_about_as_often(settings):
         assert np.abs(more_left).max() <= 4
 
 
+def test_items_stand_on_either_side_about_as_often_for_many_users_with_short_blocks():
+    for seed in range(5):
+        design = first_design(5, 20, 100, seed)
+        assert np.abs(counts(5, design.left) - counts(5, design.right)).max() <= 6
+
+
 @given(st.integers(2, 20), st.integers(1, 8), st.integers(0, 1_000))
 def test_two_rounds_connect_all_items(n_items, n_users, seed):
     design = first_design(n_items, n_users, 2 * (n_items // 2), seed)

@@ -28,7 +28,7 @@ from isplitlbi.typing import Floats, Labels, Places
 if TYPE_CHECKING:
     from isplitlbi.estimators.measured import MeasuredEstimator
 
-__all__ = ["Aim", "Given", "NextPairs", "Wish", "next_pairs"]
+__all__ = ["Aim", "Given", "NextPairs", "Wish", "covariance_of", "next_pairs", "variances_of"]
 
 log = logging.getLogger("isplitlbi")
 
@@ -184,7 +184,8 @@ def _too_few(wish: Wish, n_left: int, nouns: Nouns) -> str:
     """Say that so many votes cannot be asked for, and what helps."""
     if n_left:
         said = f"n is {wish.n:,}, but there {'is' if n_left == 1 else 'are'} only "
-        said += f"{counted(n_left, 'vote')} to ask for: every pair is asked once of a {nouns.user}."
+        said += f"{counted(n_left, 'vote')} to ask for"
+        said += "." if wish.among is not None else f": every pair is asked once of a {nouns.user}."
     elif wish.among is not None:
         said = f"there is nothing to ask: none of the candidates is of one of these {nouns.users}."
     else:
@@ -205,17 +206,17 @@ class _Search:
     def __init__(self, model: MeasuredEstimator, wish: Wish) -> None:
         self.model, self.wish, self.votes = model, wish, model.votes()
         estimate, certainty = model.parameters_.common.scores, model.certainty()
-        variance, is_top = _variances(certainty), wish.aim.name == "top"
-        if wish.among is not None:  # these, and not others
-            self.items = np.union1d(wish.among.left, wish.among.right)
-        elif is_top:  # who may be among the first, and not only who is unsure
+        variance, is_top = variances_of(certainty), wish.aim.name == "top"
+        if is_top:  # who may be among the first, and not only who is unsure
             likely = np.argsort(-(estimate + 3.0 * np.sqrt(variance)), kind="stable")
             self.items = np.sort(likely[: wish.most_items])
         else:
             self.items = least_certain(estimate, variance, wish.most_items)
+        if wish.among is not None:
+            self.items = np.union1d(self.items, np.append(wish.among.left, wish.among.right))
         self.people = People(Seen.of(self.votes, model.fitted_), model.link_, self.items)
         self.parts = Parts(self.votes.n_items, self.votes.left, self.votes.right).at(self.items)
-        covariance, importance = _covariance(certainty, variance, self.items), None
+        covariance, importance = covariance_of(certainty, variance, self.items), None
         if is_top:
             ranks = ranks_of_draws(estimate[self.items], covariance)
             importance = chances_to_be_among(wish.aim.n_places, ranks)
@@ -279,9 +280,16 @@ class _Search:
         if among is not None:
             rows = self._given_to(user)
             return np.asarray(index[among.left[rows]]), np.asarray(index[among.right[rows]])
-        if user < 0 or not self.wish.new_only:
+        if user < 0:  # anybody: the next vote on a pair is somebody else's
+            times = -(-self.wish.n // len(first))
+            return np.tile(first, times), np.tile(second, times)
+        if not self.wish.new_only:
             return first, second
-        is_new = ~np.isin(first * len(self.items) + second, self._compared_by(user))
+        known = self._compared_by(user)
+        is_new = ~np.isin(first * len(self.items) + second, known)
+        if not is_new.any():  # those that tell most are known: any other
+            first, second = np.triu_indices(len(self.items), 1)
+            is_new = ~np.isin(first * len(self.items) + second, known)
         return first[is_new], second[is_new]
 
     def _given_to(self, user: int) -> Places:
@@ -354,7 +362,7 @@ class _Search:
         )  # fmt: skip
 
 
-def _variances(certainty: Certainty) -> Floats:
+def variances_of(certainty: Certainty) -> Floats:
     """Return how surely every score is known by itself, as the model expects it."""
     where = certainty.seen.parameters.vector.scores
     row = certainty.row[where]
@@ -363,9 +371,12 @@ def _variances(certainty: Certainty) -> Floats:
     return np.diag(certainty.evidence.expected)[row].copy()
 
 
-def _covariance(certainty: Certainty, variance: Floats, items: Places) -> Floats:
+def covariance_of(certainty: Certainty, variance: Floats, items: Places) -> Floats:
     """Return the covariance of the scores of some items, as the model expects it."""
     row = certainty.row[items]
     if len(row) and row[0] < 0:
         return np.diag(variance[items])
-    return np.asarray(certainty.evidence.expected[np.ix_(row, row)])
+    found = certainty.evidence.expected[np.ix_(row, row)]
+    # Only differences of scores count: what all have in common may be anything, and is left out.
+    found = found - found.mean(axis=0)
+    return np.asarray(found - found.mean(axis=1, keepdims=True))

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from isplitlbi.data.comparisons import Comparisons
+from isplitlbi.data.vocabulary import show
 from isplitlbi.errors import InvalidVotes
 from isplitlbi.estimators.asking import Aim, Given, NextPairs, Wish, next_pairs
 from isplitlbi.estimators.contract import check_is_fitted
@@ -95,4 +96,8 @@ class PlannedEstimator(MeasuredEstimator):
             if names is None:
                 raise InvalidVotes("the votes to choose from need users: whom may be asked which?")
             self.user_index(list(names)[int(np.flatnonzero(user < 0)[0])])
+        if (left == right).any():
+            row = int(np.flatnonzero(left == right)[0])
+            item = show(self.items_[left[row]])
+            raise InvalidVotes(f"row {row + 1} of the votes to choose from has {item} twice.")
         return Given(np.asarray(user), np.asarray(left), np.asarray(right))

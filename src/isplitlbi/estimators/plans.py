@@ -11,7 +11,7 @@ from threadpoolctl import threadpool_limits
 
 from isplitlbi.data.frames import Tabular
 from isplitlbi.errors import InvalidSetting
-from isplitlbi.estimators.asking import Aim
+from isplitlbi.estimators.asking import Aim, covariance_of, variances_of
 from isplitlbi.estimators.certainty import Seen
 from isplitlbi.estimators.people import People
 from isplitlbi.lazy import pl
@@ -19,6 +19,7 @@ from isplitlbi.markup import printable
 from isplitlbi.model.ranking import Ranking
 from isplitlbi.nouns import NOUNS, Nouns
 from isplitlbi.planning.ahead import WAYS, Ahead, Known, Outlook, look_ahead
+from isplitlbi.planning.asking import Parts
 from isplitlbi.planning.sureness import Sureness, how_sure
 from isplitlbi.planning.thinning import MOST_ITEMS, least_certain
 from isplitlbi.typing import Floats, Places
@@ -106,9 +107,9 @@ class Plan(Tabular):
 
     def needed(self, way: str = "asked") -> Needed:
         """Return how many more votes the target needs, ``asked`` for or on ``random`` pairs."""
+        outlook = self._outlook(way)
         if self.is_reached:
             return Needed(0.0, 0.0, 0.0)
-        outlook = self._outlook(way)
         # Not reached is not reached, though the futures may begin a little higher.
         found = np.maximum(np.sort(outlook.needed(self._values(outlook), self.target)), 1.0)
         at = [int(np.ceil(share * len(found))) - 1 for share in (0.5, *ENDS)]
@@ -227,11 +228,11 @@ def percent(share: float) -> str:
     return f"{100 * share:.0f} %" if share >= 0.01 else "below 1 %"
 
 
-def check_plan(aim: Aim, target: float) -> None:
+def check_plan(aim: Aim, target: Any) -> None:
     """Refuse what cannot be planned for."""
     if aim.name == "person":
         raise InvalidSetting("a plan is of the consensus: aim is ranking, or top and a number.")
-    if not 0.0 < target < 1.0:
+    if isinstance(target, str) or not 0.0 < target < 1.0:
         raise InvalidSetting(f"target is {target!r}; it must be between 0 and 1, such as 0.9.")
 
 
@@ -245,26 +246,29 @@ def make_plan(
     check_plan(aim, target)
     if len(model.items_) < 2:
         raise InvalidSetting("there is nothing to plan: the model has a single item.")
-    standing, votes = model.standing(), model.votes()
-    scores = model.parameters_.common.scores
-    some = least_certain(scores, np.diag(standing.covariance).copy(), MOST_ITEMS)
-    standing = standing.at(some)
-    order = np.argsort(-scores[some], kind="stable")
+    votes = model.votes()
+    if Parts(votes.n_items, votes.left, votes.right).n_parts > 1:
+        raise InvalidSetting(
+            f"there is no order of all {model.nouns.items} yet: nobody has compared those of one "
+            "part with those of another. Ask for votes that connect them (isplitlbi next)."
+        )
+    scores, certainty = model.parameters_.common.scores, model.certainty()
+    variance = variances_of(certainty)
+    some = least_certain(scores, variance, MOST_ITEMS)
+    estimate, covariance = scores[some], covariance_of(certainty, variance, some)
+    order = np.argsort(-estimate, kind="stable")
     n_places = max(aim.n_places, 1)
     tiers = _sizes_of_tiers(model, some)
     borders = np.cumsum(tiers)[:-1].tolist()
     # Threads would wait for each other longer than these small matrices take.
     with threadpool_limits(1, user_api="blas"):
-        sure = how_sure(
-            order, standing.estimate, standing.covariance, standing.freedom, n_places=n_places,
-            borders=borders,
-        )  # fmt: skip
+        sure = how_sure(order, estimate, covariance, n_places=n_places, borders=borders)
         seen = Seen.of(votes, model.fitted_)
         n_users = max(int(np.count_nonzero(votes.votes_per_user)), 1)
         people = People(seen, model.link_, some)
         known = Known(
-            standing.estimate, standing.covariance, _told(seen, some) / n_users, n_users,
-            len(votes), people.ordinary(),
+            estimate, covariance, _told(seen, some) / n_users, n_users, len(votes),
+            people.ordinary(),
         )  # fmt: skip
         ahead = look_ahead(known, n_places, aims_at_top=aim.name == "top", progress=progress)
     return Plan(

@@ -2,7 +2,7 @@
 
 A batch is not the best question many times over: after each vote that is chosen, all others are
 worth what they would still tell beside it. The best vote of a person is looked for again only where
-it was the best of all before: gains fall as a batch grows.
+it was the best of all before: nearly always, gains fall as a batch grows.
 """
 
 from __future__ import annotations

@@ -167,10 +167,9 @@ class Person:
         self._compare(second)
         apart = self.reference[first] - self.reference[second]
         amount = np.zeros(len(self.covariance))
-        amount[SHARPNESS] = apart
-        if self.position[first] != NOTHING:
-            amount[self.position[first]] += 1.0
-            amount[self.position[second]] -= 1.0
+        amount[self.position[first]] += 1.0
+        amount[self.position[second]] -= 1.0
+        amount[NOTHING], amount[SHARPNESS] = 0.0, apart
         direction = np.zeros(questions.n_items)
         direction[self.compared] = self.follows.T @ amount
         direction[first] += 1.0
@@ -186,7 +185,8 @@ class Person:
 
     def _compare(self, item: int) -> None:
         """Give the person a taste for an item that they have not compared before."""
-        if self.position[item] != NOTHING or self.taste_variance == 0.0:
+        has_own = self.taste_variance > 0.0 or self.covariance.any()
+        if self.position[item] != NOTHING or not has_own:
             return
         n_own = len(self.covariance)
         self.covariance = np.pad(self.covariance, (0, 1))

@@ -11,6 +11,7 @@ from isplitlbi.typing import Indices
 __all__ = ["Sides"]
 
 Item = TypeVar("Item")
+UNEVEN = 2  # by how much one item was on the left more often than the other
 
 
 class Sides:
@@ -45,10 +46,11 @@ class Sides:
     def put(self, user: object, one: Item, other: Item) -> tuple[Item, Item]:
         """Return two items, the left one first, and take that in.
 
-        What the user has seen decides; where that is even, what all have.
+        What the user has seen decides where it is uneven; otherwise, what all have.
         """
         more = self.of_user[user, one] - self.of_user[user, other]
-        more = more or self.of_all[one] - self.of_all[other]
+        if abs(more) < UNEVEN:
+            more = self.of_all[one] - self.of_all[other] or more
         left, right = (other, one) if more > 0 else (one, other)
         self.count([(user, left, right)])
         return left, right

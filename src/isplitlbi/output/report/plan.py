@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from isplitlbi.errors import InvalidSetting
 from isplitlbi.estimators import ScoreEstimator
 from isplitlbi.estimators.plans import Plan, percent
 from isplitlbi.output.report.boards import is_large
@@ -27,7 +28,10 @@ def plan_of(model: ScoreEstimator) -> dict[str, Any] | None:
     """Return what the section says; nothing of very large studies, which it would take long for."""
     if is_large(model) or len(model.items_) < 2:
         return None
-    plan = model.plan()
+    try:
+        plan = model.plan()
+    except InvalidSetting:  # parts that nobody has compared; what the votes are like says so
+        return None
     return {
         "sentences": plan.sentences(_isolated),
         "borders": [
