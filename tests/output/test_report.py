@@ -166,7 +166,7 @@ def test_the_page_leads_with_the_ranking_then_both_lists_then_the_rest(page):
     sections = [a["id"] for tag, a in page.elements if tag == "section"]
     assert sections[:4] == ["ranking", "unreliable", "different", "pairs"]
     assert set(sections[4:]) == {
-        "prediction", "data", "people", "parts", "path", "user", "users-section", "settings"
+        "prediction", "plan", "data", "people", "parts", "path", "user", "users-section", "settings"
     }  # fmt: skip
 
 
@@ -320,9 +320,10 @@ def test_the_table_of_users_says_how_many_there_are_of_each_kind(model, page):
 def test_held_out_scores_are_those_of_the_curves(model, source):
     curves = model.selection_.chosen
     at = int(np.argmin(np.abs(curves.times - model.time_)))
+    (section,) = re.findall(r'(?s)<section id="prediction".*?</section>', source)
     rows = re.findall(
         r'<tr><th scope="row">(.*?)</th><td class="number">(.*?)</td><td class="number">(.*?)</td>',
-        source,
+        section,
     )
     assert rows == [
         (content.SCORE_NAMES[scoring], f"{curves.mean(scoring)[at]:.3f}",

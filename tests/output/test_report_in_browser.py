@@ -1022,7 +1022,7 @@ def test_the_page_of_an_anonymous_crowd_works_without_users(browser, model, fold
     for size in (DESKTOP, PHONE):
         with opened(browser, file, size) as page:
             sections = page.eval_on_selector_all("section", "all => all.map((each) => each.id)")
-            assert sections == ["ranking", "pairs", "prediction", "data", "settings"]
+            assert sections == ["ranking", "pairs", "prediction", "plan", "data", "settings"]
             assert "user" not in page.locator("body").inner_text().lower()
             page.locator("#pairs-show").select_option("votes")
             assert "vote" in page.locator("#pairs-told").inner_text()
