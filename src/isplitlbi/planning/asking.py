@@ -14,8 +14,7 @@ from heapq import heappop, heappush
 from typing import NamedTuple
 
 import numpy as np
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
+import scipy
 
 from isplitlbi.planning.open_questions import OpenQuestions
 from isplitlbi.planning.people import Person
@@ -111,7 +110,11 @@ class Parts:
     """The parts of a study between which nobody has voted, until votes connect them."""
 
     def __init__(self, n_items: int, first: Indices, second: Indices) -> None:
-        graph = coo_array((np.ones(len(first)), (first, second)), shape=(n_items, n_items))
+        # A stored model answers other questions without this library.
+        from scipy.sparse.csgraph import connected_components
+
+        votes = np.ones(len(first)), (first, second)
+        graph = scipy.sparse.coo_array(votes, shape=(n_items, n_items))
         self.n_parts, self.of_item = connected_components(graph, directed=False)
 
     def at(self, items: Places) -> Parts:
