@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from markupsafe import Markup
 
-__all__ = ["LONGEST_ID", "plain_id", "shown_id"]
+__all__ = ["LONGEST_ID", "isolated_id", "plain_id", "shown_id"]
 
 LONGEST_ID = 80
 
@@ -37,3 +37,8 @@ def shown_id(label: Any) -> Markup:
     if len(text) <= LONGEST_ID:
         return Markup("<bdi>{}</bdi>").format(text)
     return Markup("<bdi title='{}'>{}…</bdi>").format(text[:1000], text[:LONGEST_ID])
+
+
+def isolated_id(label: Any) -> str:
+    """Return an id whose direction is its own, in a sentence."""
+    return f"\N{FIRST STRONG ISOLATE}{plain_id(label)}\N{POP DIRECTIONAL ISOLATE}"

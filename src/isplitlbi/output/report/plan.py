@@ -10,7 +10,7 @@ from isplitlbi.errors import InvalidSetting
 from isplitlbi.estimators import ScoreEstimator
 from isplitlbi.estimators.plans import Plan, percent
 from isplitlbi.output.report.boards import is_large
-from isplitlbi.output.report.ids import plain_id
+from isplitlbi.output.report.ids import isolated_id
 from isplitlbi.planning.ahead import WAYS
 from isplitlbi.typing import Floats
 
@@ -33,18 +33,13 @@ def plan_of(model: ScoreEstimator) -> dict[str, Any] | None:
     except InvalidSetting:  # parts that nobody has compared; what the votes are like says so
         return None
     return {
-        "sentences": plan.sentences(_isolated),
+        "sentences": plan.sentences(isolated_id),
         "borders": [
             {"tier": tier, "above": n_above, "sure": percent(sure)}
             for tier, n_above, sure in plan.borders()
         ],
         "picture": _curves(plan),
     }
-
-
-def _isolated(label: Any) -> str:
-    """Return an id whose direction is its own, in a sentence."""
-    return f"\N{FIRST STRONG ISOLATE}{plain_id(label)}\N{POP DIRECTIONAL ISOLATE}"
 
 
 def _curves(plan: Plan) -> Markup:

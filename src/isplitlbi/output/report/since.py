@@ -7,7 +7,7 @@ from typing import Any
 from isplitlbi.estimators.changes import Changes, OneSided
 from isplitlbi.nouns import capitalized
 from isplitlbi.output.changes import verdict_in_words
-from isplitlbi.output.report.ids import plain_id
+from isplitlbi.output.report.ids import isolated_id, plain_id
 from isplitlbi.typing import Floats
 
 __all__ = ["since_of"]
@@ -17,7 +17,7 @@ MOST_LISTED = 200  # users; the command line has the others
 
 def since_of(changes: Changes) -> dict[str, Any]:
     """Return what the section says: sentences, and tables of items and users."""
-    sentence = changes.sentence(_isolated)
+    sentence = changes.sentence(isolated_id)
     nouns = changes.nouns
     apart = (
         (f"New {nouns.items}", changes.new_items),
@@ -26,7 +26,7 @@ def since_of(changes: Changes) -> dict[str, Any]:
     return {
         "when": _when(changes),
         "sentence": sentence,
-        "more": [each for each in changes.sentences(_isolated) if each != sentence],
+        "more": [each for each in changes.sentences(isolated_id) if each != sentence],
         "rows": _rows(changes),
         "apart": [
             {"title": title, "rows": [_alone(each) for each in items]}
@@ -45,11 +45,6 @@ def since_of(changes: Changes) -> dict[str, Any]:
         ],
         "n_more_users": max(len(changes.users) - MOST_LISTED, 0),
     }
-
-
-def _isolated(label: Any) -> str:
-    """Return an id whose direction is its own, in a sentence."""
-    return f"\N{FIRST STRONG ISOLATE}{plain_id(label)}\N{POP DIRECTIONAL ISOLATE}"
 
 
 def _when(changes: Changes) -> str:
