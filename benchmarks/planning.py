@@ -43,7 +43,7 @@ TARGET, MOST_SHARE = 0.9, 0.7
 SCORE_SD, TASTE_SD, CAMP_SD, THRESHOLD, CARELESS = 1.5, 0.3, 0.8, 0.5, 0.2
 KINDS = ("alike", "clustered", "careless")
 ROUNDS, GROWTH = 3, 0.1
-MOST_VOTES = {20: 1_600, 100: 7_000}
+MOST_VOTES = {20: 1_600, 100: 9_000}
 BOOTSTRAPS = 1_000
 PARTS = ("ranking", "replay", "person", "stopping", "thinning", "time")
 

@@ -17,6 +17,7 @@ from isplitlbi.errors import InvalidSetting
 from isplitlbi.estimators.certainty import Certainty, Seen
 from isplitlbi.estimators.people import People
 from isplitlbi.lazy import pl
+from isplitlbi.markup import printable
 from isplitlbi.nouns import NOUNS, Nouns, capitalized
 from isplitlbi.planning.asking import Asked, Candidate, Parts, choose
 from isplitlbi.planning.open_questions import OpenQuestions, chances_to_be_among, ranks_of_draws
@@ -34,8 +35,8 @@ log = logging.getLogger("isplitlbi")
 
 # Votes are spread over people: the consensus is that of all, and not of those whose votes happen to
 # tell most. So that somebody whose votes tell little can be passed over, people have room for so
-# many times as many votes as are asked for. Settled on seeds 0 to 7 of three simulated studies
-# (benchmarks/planning.py reports on others).
+# many times as many votes as are asked for. Settled on seeds 0 to 7 of three studies like those of
+# benchmarks/planning.py, which reports on other seeds.
 ROOM = 1.25
 LITTLE = 1.0 / 3.0  # of what a vote of the user in the middle tells: this is said of a user
 
@@ -255,7 +256,7 @@ class _Search:
                 "Name those who are to be asked all the same."
             )
         if len(unreliable):
-            names = ", ".join(str(user) for user in unreliable[:5])
+            names = ", ".join(printable(str(user)) for user in unreliable[:5])
             more = ", ..." if len(unreliable) > 5 else ""
             log.warning(
                 "%s not asked, because their votes tell little: %s%s. Name them to ask them.",

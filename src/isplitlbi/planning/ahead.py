@@ -18,7 +18,12 @@ import numpy as np
 import scipy
 
 from isplitlbi.model.differences import root_of
-from isplitlbi.planning.open_questions import OpenQuestions, chances_to_be_among, ranks_of_draws
+from isplitlbi.planning.open_questions import (
+    OpenQuestions,
+    chances_to_be_among,
+    quadratic,
+    ranks_of_draws,
+)
 from isplitlbi.planning.people import Person
 from isplitlbi.typing import Floats, Places
 
@@ -167,10 +172,8 @@ def _asked(
     of_each, amounts = more / n_picks, np.zeros(len(first))
     noise = (1.0 / told + 2.0 * known.ordinary.taste_variance) / of_each
     for _ in range(n_picks):
-        own = np.diag(questions.covariance)
-        variance = own[first] + own[second] - 2.0 * questions.covariance[first, second]
-        own = np.diag(questions.told)
-        gains = own[first] + own[second] - 2.0 * questions.told[first, second]
+        variance = quadratic(questions.covariance, first, second)
+        gains = quadratic(questions.told, first, second)
         at = int(np.argmax(gains / (variance + noise)))
         direction = np.zeros(len(known.estimate))
         direction[first[at]], direction[second[at]] = 1.0, -1.0
@@ -225,10 +228,7 @@ def _futures(estimate: Floats, covariances: list[Floats], n_places: int) -> tupl
     for point, covariance in enumerate(covariances):
         shrunk = before - covariance
         where = where + rng.standard_normal(where.shape) @ root_of(0.5 * (shrunk + shrunk.T))
-        own = np.diag(covariance)
-        error = np.sqrt(
-            np.maximum(own[first] + own[second] - 2.0 * covariance[first, second], 1e-300)
-        )
+        error = np.sqrt(np.maximum(quadratic(covariance, first, second), 1e-300))
         errors = noise @ root_of(covariance)
         for future, scores in enumerate(where):
             apart = np.abs(scores[first] - scores[second])

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import scipy
 
-from isplitlbi.planning.open_questions import ranks_of_draws
+from isplitlbi.planning.open_questions import quadratic, ranks_of_draws
 from isplitlbi.typing import Floats, Places
 
 __all__ = ["Sureness", "expected_tau", "how_sure"]
@@ -87,9 +87,8 @@ def expected_tau(estimate: Floats, covariance: Floats, freedom: float = np.inf) 
     n_items = len(estimate)
     if n_items < 2:
         return 1.0
-    own = np.diag(covariance)
     first, second = np.triu_indices(n_items, 1)
-    variance = own[first] + own[second] - 2.0 * covariance[first, second]
+    variance = quadratic(covariance, first, second)
     far = (estimate[first] - estimate[second]) / np.sqrt(np.maximum(variance, 1e-300))
     right = scipy.special.ndtr(far) if np.isinf(freedom) else scipy.special.stdtr(freedom, far)
     return float(2.0 * np.mean(right) - 1.0)
