@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import scipy
 
 from isplitlbi import Comparisons, ISplitLBI
 from isplitlbi.errors import UnreadableCheckpoint
@@ -185,6 +186,15 @@ def test_items_that_most_users_never_compare_are_ranked_with_care():
     model = fitted(votes)
     assert_sound(model)
     assert np.abs(model.consensus_).max() < 3.0
+
+
+def test_of_few_users_and_many_items_the_consensus_is_that_of_the_users():
+    drawn = simulate(n_users=3, n_items=60, votes_per_user=(400, 400), score_sd=1.5, random_state=5)
+    model = fitted(drawn.votes)
+    own = np.mean([model.scores(user) for user in model.users_], axis=0)
+    slope = np.polyfit(own, model.consensus_, 1)[0]
+    assert 0.85 < slope < 1.1  # none of it went into a sharpness that all users share
+    assert scipy.stats.kendalltau(own, model.consensus_)[0] > 0.9
 
 
 def test_weights_count_like_votes(votes):

@@ -93,8 +93,8 @@ def test_the_loss_is_that_of_the_margins_and_its_gradient_its_slope(link, terms,
     def loss(share, along):
         """Return the loss of the votes and the cost of the prior on the consensus."""
         moved = consensus + share * along[0], deviation + share * along[1]
-        prior = 0.5 * np.sum(problem.precision * moved[0] ** 2)
-        return prior + plain.loss_and_gradient(answering, problem, *moved, unused)
+        prior = np.sum(problem.precision * moved[0] ** 2) - (problem.eased @ moved[0]) ** 2
+        return 0.5 * prior + plain.loss_and_gradient(answering, problem, *moved, unused)
 
     plain.loss_and_gradient(answering, problem, consensus, deviation, gradient)
     along = [rng.normal(size=len(array)) / np.sqrt(len(array)) for array in gradient]
@@ -222,6 +222,7 @@ def matrices_of(work):
         system.residual[:], system.direction[:] = 0.0, x[width:]
         _, product = work.curvature_product(np.zeros(width), x[:width], 1.0)
         product += (anchor.damping + problem.precision) * x[:width]
+        product -= problem.eased * (problem.eased @ x[:width])
         return np.append(product * free, system.product)
 
     def preconditioned(r):

@@ -414,12 +414,12 @@ def _of_consensus(seen: Seen, voters: Indices) -> tuple[Floats, Floats, Evidence
         at, eliminated, pull, unsure = seen.at_consensus(int(user), row)
         total[np.ix_(at, at)] += eliminated
         slope[at] += pull + unsure
-    precision = terms.precision(vector)[kept]
-    held = precision + LEAST_CURVATURE
-    total = total / share + np.diag(held)
+    prior = terms.prior(vector, parameters.slots.n_users, kept)
+    total = total / share + prior + LEAST_CURVATURE * np.eye(len(kept))
     inverse = np.linalg.inv(total).astype(np.float64, copy=False)
     shift = np.zeros(vector.width)
-    shift[kept] = -inverse @ (slope / share + precision * parameters.consensus[kept])
+    shift[kept] = -inverse @ (slope / share + prior @ parameters.consensus[kept])
+    held = np.diag(prior) + LEAST_CURVATURE
     evidence = Evidence(seen, voters, share, row, inverse, held)
     covariance = evidence.covariance()
     # Of few users, those who are there may happen to be alike: no less than the model expects. (Of

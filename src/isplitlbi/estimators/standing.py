@@ -188,9 +188,9 @@ class _Rounds:
         self.kept = np.flatnonzero(terms.is_common(vector) > 0.0)
         self.row = np.full(vector.width, -1)
         self.row[self.kept] = np.arange(len(self.kept))
-        self.precision = terms.precision(vector)[self.kept]
         if self.of_scores is not None:
-            self.precision[self.row[vector.scores]] = 1.0 / self.of_scores
+            terms = replace(terms, score_variance=self.of_scores)
+        self.prior = terms.prior(vector, self.votes.n_users, self.kept)
         self.variance = max(self.variance, LEAST_VARIANCE)
         self.told: _Told | None = None
         self.errors = self._nothing()  # the covariance of those of the consensus, by its curvature
@@ -287,7 +287,7 @@ class _Rounds:
             own[mine] -= _held(found.inverse @ pull)
             following.append((mine, found, self.of_those_who_left[user] == 0.0))
         step = np.zeros(parameters.vector.width)
-        held = self.precision * parameters.consensus[self.kept]
+        held = self.prior @ parameters.consensus[self.kept]
         self.errors = self._inverse(bent)
         step[self.kept] = _held(-self.errors @ (slope / self.share + held))
         squares = known = 0.0
@@ -305,7 +305,7 @@ class _Rounds:
         return np.zeros((len(self.kept), len(self.kept)))
 
     def _inverse(self, bent: Floats) -> Floats:
-        held = np.diag(self.precision + LEAST_CURVATURE)
+        held = self.prior + LEAST_CURVATURE * np.eye(len(self.kept))
         return np.asarray(np.linalg.inv(bent / self.share + held), dtype=np.float64)
 
     def evidence(self) -> Evidence:
@@ -314,7 +314,7 @@ class _Rounds:
         for user in self.voters.tolist():
             at, eliminated, _, _ = seen.at_consensus(user, self.row)
             bent[np.ix_(at, at)] += eliminated
-        held = self.precision + LEAST_CURVATURE
+        held = np.diag(self.prior) + LEAST_CURVATURE
         return Evidence(seen, self.voters, self.share, self.row, self._inverse(bent), held)
 
     def covariance(self, evidence: Evidence) -> Floats:

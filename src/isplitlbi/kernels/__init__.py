@@ -66,6 +66,7 @@ class Problem(NamedTuple):
     reference: Floats  # (n_slots,) what sharpness multiplies, in its unit; empty without
     toward: Floats  # (width,) the same in the consensus; nothing where sharpness multiplies nothing
     precision: Floats  # (width,) of a prior on the consensus, around zero
+    eased: Floats  # (width,) along which that holds less: its precision is diag(precision) - e e'
     common: Floats  # (width,) 1 for what the consensus has a number of, else 0
     bounded: float  # 1 where thresholds have a bound, else 0
     has_ties: Mask  # (n_users,) which users declared a tie, where thresholds have a bound
@@ -73,8 +74,10 @@ class Problem(NamedTuple):
     n_users: int  # of all machines
 
     @classmethod
-    def of(cls, layout: Layout, delta: float, terms: Terms = PAPER) -> Self:
-        """Take votes as they are laid out for these terms."""
+    def of(
+        cls, layout: Layout, delta: float, terms: Terms = PAPER, n_users: int | None = None
+    ) -> Self:
+        """Take votes as they are laid out for these terms; machines may hold other users."""
         vector, scales, reference = layout.vector, np.array(terms.scales), np.empty(0)
         if terms.has_sharpness:
             reference = scales[1] * _centred(layout, terms.reference)
@@ -83,11 +86,12 @@ class Problem(NamedTuple):
             toward[vector.scores] = terms.reference
         bounded = terms.ties == "bounded"
         has_ties = (layout.sum_by_user(layout.edges.ties) > 0) & bounded
-        precision, common = terms.precision(vector), terms.is_common(vector)
+        n_users = layout.n_users if n_users is None else n_users
+        held = terms.precision(vector), terms.eased(vector, n_users)
         delta = delta if bounded else -np.inf
         return cls(
-            layout.slots, layout.edges, scales, reference, toward, precision, common,
-            float(bounded), has_ties, delta, layout.n_users,
+            layout.slots, layout.edges, scales, reference, toward, *held,
+            terms.is_common(vector), float(bounded), has_ties, delta, n_users,
         )  # fmt: skip
 
 

@@ -169,7 +169,9 @@ def newton_direction(
         along = curvature_product(
             work, users, anchor, system, preconditioned, direction, momentum, of_users
         )
-        product = (of_users + (anchor.damping + work.precision) * direction) * free
+        held = (anchor.damping + work.precision) * direction
+        held -= work.eased * np.sum(work.eased * direction)
+        product = (of_users + held) * free
         along += np.sum(direction * product)
         length = size / along
         slope += length * size
@@ -241,11 +243,13 @@ def evaluate(
     """Assemble the system; fill gradient and diagonal of the consensus, return the objective."""
     value: float = assemble(link, work, everybody(work), anchor, consensus, own, system, sums)
     gradient, diagonal = sums
+    eased = np.sum(work.eased * consensus)
+    value -= 0.5 * eased * eased
     for k in range(len(consensus)):
         moved, held = consensus[k] - anchor.consensus[k], work.precision[k]
         value += 0.5 * (anchor.damping * moved * moved + held * consensus[k] * consensus[k])
-        gradient[k] += anchor.damping * moved + held * consensus[k]
-        diagonal[k] += anchor.damping + held
+        gradient[k] += anchor.damping * moved + held * consensus[k] - eased * work.eased[k]
+        diagonal[k] += anchor.damping + held - work.eased[k] ** 2
     return value
 
 

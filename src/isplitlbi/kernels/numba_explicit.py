@@ -105,8 +105,11 @@ def loss_and_gradient(link, problem, consensus, deviation, gradient):
             gradient.slots[slot] *= scales[max(slot - last + n_traits + 1, 0)]
         if len(reference) > 0:
             gradient.slots[sharpness] = by_sharpness
+    eased = 0.0
     for k in range(len(consensus)):
-        gradient.consensus[k] += problem.precision[k] * consensus[k]
+        eased += problem.eased[k] * consensus[k]
+    for k in range(len(consensus)):
+        gradient.consensus[k] += problem.precision[k] * consensus[k] - eased * problem.eased[k]
         gradient.consensus[k] *= problem.common[k]
     return total
 

@@ -58,7 +58,8 @@ def loss_and_gradient(
     of_consensus = np.bincount(slots.coordinate, of_slots, len(consensus))
     for habit in block.habits:
         of_consensus += np.bincount(habit, by_threshold, len(consensus))
-    gradient.consensus[:] = (of_consensus + problem.precision * consensus) * problem.common
+    held = problem.precision * consensus - problem.eased * (problem.eased @ consensus)
+    gradient.consensus[:] = (of_consensus + held) * problem.common
     return float(np.sum(loss))
 
 

@@ -90,7 +90,8 @@ class _ExplicitStepper:
     ) -> None:
         self.scheme, self.dynamics, self.loops = scheme, settings.dynamics, runtime.loops
         self.link = settings.terms.answering(settings.link)
-        self.problem = Problem.of(layout, settings.dynamics.delta, settings.terms)
+        delta = settings.dynamics.delta
+        self.problem = Problem.of(layout, delta, settings.terms, runtime.n_users)
         decided = layout.edges.first_wins + layout.edges.second_wins
         self.decided_spread = _curvature_bound(layout, self.problem, decided)
         self.tie_spread = _curvature_bound(layout, self.problem, layout.edges.ties)

@@ -31,8 +31,7 @@ class Solver:
         terms: Terms = PAPER,
     ) -> None:
         self.link = terms.answering(link)
-        problem = Problem.of(layout, delta, terms)
-        self.problem = problem._replace(n_users=runtime.n_users)
+        self.problem = Problem.of(layout, delta, terms, runtime.n_users)
         self.blocks = Blocks(layout, runtime)
         self.loops: Any = runtime.loops
         self.system = System.room(layout)
@@ -116,6 +115,11 @@ class Work(NamedTuple):
     def precision(self) -> Floats:
         """Of the prior on the consensus."""
         return self.problem.precision
+
+    @property
+    def eased(self) -> Floats:
+        """Along which that prior holds less."""
+        return self.problem.eased
 
     @property
     def common(self) -> Floats:
