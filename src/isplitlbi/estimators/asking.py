@@ -333,7 +333,7 @@ class _Search:
 
     def worth(self, people: list[Candidate]) -> dict[Any, float]:
         """Return what the best vote of everybody tells, beside that of the user in the middle."""
-        best = np.array([each.gains.max(initial=0.0) for each in people])
+        best = np.array([each.most for each in people])
         middle = float(np.median(best)) if len(best) else 0.0
         if middle <= 0.0 or self.users == [-1]:
             return {}
