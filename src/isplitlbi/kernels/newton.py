@@ -169,9 +169,7 @@ def newton_direction(
         along = curvature_product(
             work, users, anchor, system, preconditioned, direction, momentum, of_users
         )
-        held = (anchor.damping + work.precision) * direction
-        held -= work.eased * np.sum(work.eased * direction)
-        product = (of_users + held) * free
+        product = (of_users + anchor.damping * direction + prior_product(work, direction)) * free
         along += np.sum(direction * product)
         length = size / along
         slope += length * size
@@ -243,14 +241,20 @@ def evaluate(
     """Assemble the system; fill gradient and diagonal of the consensus, return the objective."""
     value: float = assemble(link, work, everybody(work), anchor, consensus, own, system, sums)
     gradient, diagonal = sums
-    eased = np.sum(work.eased * consensus)
-    value -= 0.5 * eased * eased
+    held = prior_product(work, consensus)
     for k in range(len(consensus)):
-        moved, held = consensus[k] - anchor.consensus[k], work.precision[k]
-        value += 0.5 * (anchor.damping * moved * moved + held * consensus[k] * consensus[k])
-        gradient[k] += anchor.damping * moved + held * consensus[k] - eased * work.eased[k]
-        diagonal[k] += anchor.damping + held - work.eased[k] ** 2
+        moved = consensus[k] - anchor.consensus[k]
+        value += 0.5 * (anchor.damping * moved * moved + held[k] * consensus[k])
+        gradient[k] += anchor.damping * moved + held[k]
+        diagonal[k] += anchor.damping + work.precision[k] - work.eased[k] ** 2
     return value
+
+
+def prior_product(work: Any, direction: Floats) -> Floats:
+    """Return what the precision of the prior on the consensus makes of a direction."""
+    product: Floats = work.precision * direction
+    product -= work.eased * np.sum(work.eased * direction)
+    return product
 
 
 def relative(
@@ -281,6 +285,7 @@ def everybody(work: Any) -> Users:
 
 METHOD = (
     everybody,
+    prior_product,
     evaluate,
     relative,
     free_to_move,
