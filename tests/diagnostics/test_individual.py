@@ -8,7 +8,7 @@ from scipy.stats import t as student
 
 from diagnosed import columns, found, healthy
 from isplitlbi.data.comparisons import Comparisons
-from isplitlbi.diagnostics import individual
+from isplitlbi.diagnostics import facts, individual
 from isplitlbi.diagnostics.check import check
 from isplitlbi.evaluation.simulate import few_votes_study, malicious_study, paper_study, simulate
 from votes import random_votes, rebuilt
@@ -86,6 +86,15 @@ def test_large_studies_are_judged_on_a_part_of_their_users(monkeypatch):
     assert part != whole
     monkeypatch.setattr(individual, "MOST_MEASURED", 1)  # two users, however many votes they have
     assert found(votes, "individual-rankings")
+
+
+def test_small_studies_are_measured_without_compiling_to_the_same_verdict(monkeypatch):
+    votes = few_votes_study(0).votes
+    plain = individual.verdict_on(votes)
+    monkeypatch.setattr(facts, "FEWEST_COMPILED", 0)
+    compiled = individual.verdict_on(votes)
+    assert type(plain) is type(compiled)
+    assert plain.gain == pytest.approx(compiled.gain, abs=1e-6)
 
 
 def test_forced_choices_are_judged_without_thresholds():

@@ -111,3 +111,14 @@ def test_an_index_that_cannot_be_read_is_begun_anew(content, tmp_path):
     assert begun_anew(1.5) == 3.0 and hits(begun_anew) == 0
     found = loop(double)
     assert found(1.5) == 3.0 and hits(found) == 1
+
+
+def test_a_diagnosis_of_a_small_study_compiles_nothing(tmp_path):
+    votes = Path(__file__).parents[2] / "docs" / "votes.csv"
+    done = subprocess.run(
+        [sys.executable, "-m", "isplitlbi", "check", str(votes)],
+        capture_output=True, text=True, timeout=300, check=False,
+        env={**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)},
+    )  # fmt: skip
+    assert done.returncode == 0 and "compiling" not in done.stderr
+    assert not list(tmp_path.rglob("*.nb?"))

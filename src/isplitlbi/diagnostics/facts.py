@@ -16,13 +16,19 @@ from isplitlbi.data.splits import n_units
 from isplitlbi.model.answering import log_probabilities
 from isplitlbi.model.links import Logistic
 from isplitlbi.model.terms import PAPER
+from isplitlbi.runtime.local import Local
 from isplitlbi.solvers.common import common_terms, fit_common
 from isplitlbi.solvers.likelihood import SCORE_VARIANCE
 from isplitlbi.typing import Floats, Indices, Mask, Places
 
-__all__ = ["FEWEST_DECIDED", "Facts", "fewest_first", "most_first", "sums"]
+__all__ = ["FEWEST_DECIDED", "Facts", "fewest_first", "most_first", "runtime_for", "sums"]
 
 FEWEST_DECIDED = 10  # votes before anything is said about sides
+
+# Compiling the loops takes longer than a diagnosis of so few votes without: who looks at a file for
+# the first time should not wait for it. By the number of votes alone: what is found must not depend
+# on what this machine has compiled before.
+FEWEST_COMPILED = 20_000
 
 # Two votes on one pair show it the same way round (1), or as often one way as the other (0). From
 # these values on, over pairs and over items, sides are taken as fixed.
@@ -118,7 +124,9 @@ class Facts:
         """Amount of decided votes per user that would go left if only the items mattered."""
         votes, link = self.votes, Logistic()
         terms = common_terms(PAPER, has_ties=self.has_ties)
-        consensus = fit_common(votes, link, terms, variance=SCORE_VARIANCE)
+        consensus = fit_common(
+            votes, link, terms, variance=SCORE_VARIANCE, runtime=runtime_for(votes)
+        )
         margin = consensus.scores[votes.left] - consensus.scores[votes.right]
         answer = log_probabilities(link, margin, consensus.threshold, has_ties=self.has_ties)
         left, _, right = answer.T
@@ -164,6 +172,11 @@ class Facts:
     def items(self, which: Indices) -> list[Any]:
         """Return the ids of items."""
         return list(self.votes.items[which].tolist())
+
+
+def runtime_for(votes: Comparisons) -> Local:
+    """Return a runtime for a diagnosis: with compiled loops only where there are many votes."""
+    return Local(votes, backend="numpy" if len(votes) < FEWEST_COMPILED else None)
 
 
 def sums(index: Indices, values: Floats | None, size: int) -> Floats:

@@ -26,7 +26,7 @@ from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.data.layout import TASTE, THRESHOLD, Shown
 from isplitlbi.data.outcomes import Sides
 from isplitlbi.data.splits import lower_first, n_units, units
-from isplitlbi.diagnostics.facts import Facts, sums
+from isplitlbi.diagnostics.facts import Facts, runtime_for, sums
 from isplitlbi.diagnostics.findings import Finding, Severity
 from isplitlbi.model.answering import log_probabilities
 from isplitlbi.model.differences import LEVEL
@@ -245,9 +245,10 @@ def measure(votes: Comparisons, *, has_sides: bool = True) -> Measurement | None
     for number in range(n_folds):
         training, held_out = votes.subset(fold != number), votes.subset(fold == number)
         if len(training) and len(held_out):
-            sizes = estimate_sizes(training, Logistic(), terms, Local(training))
+            runtime = runtime_for(training)
+            sizes = estimate_sizes(training, Logistic(), terms, runtime)
             candidates = [sizes.resized({TASTE: factor}) for factor in TASTES]
-            lost, right = _losses(training, held_out, candidates)
+            lost, right = _losses(held_out, candidates, runtime)
             losses, predicted = losses + lost, predicted + right
             nus += [each.nu / n_folds for each in candidates]
             weight += sums(held_out.user, held_out.weight, votes.n_users)
@@ -309,14 +310,13 @@ def _terms(votes: Comparisons, has_sides: bool) -> Terms:
     )
 
 
-def _losses(
-    training: Comparisons, held_out: Comparisons, sizes: Sequence[Sizes]
-) -> tuple[Floats, Floats]:
+def _losses(held_out: Comparisons, sizes: Sequence[Sizes], runtime: Local) -> tuple[Floats, Floats]:
     """Return losses per user, and how many votes are predicted in all.
 
-    Of one ranking, of own thresholds, and of own rankings by sizes.
+    Of one ranking, of own thresholds, and of own rankings by sizes; the runtime has the votes that
+    these are fitted to.
     """
-    link, runtime, terms = Logistic(), Local(training), sizes[0].terms
+    training, link, terms = runtime.votes, Logistic(), sizes[0].terms
     shown = Shown(held_out.left, held_out.right, held_out, np.arange(len(held_out)))
     happened = np.arange(len(held_out)), 1 - held_out.outcome
     weight = 1.0 if held_out.weight is None else held_out.weight
@@ -329,7 +329,7 @@ def _losses(
     alike = common_terms(terms)
     own_threshold = alike.sized({THRESHOLD: terms.scale(THRESHOLD)})
     thresholds = Sizes(own_threshold, sizes[0].nu)
-    consensus = fit_common(training, link, alike, variance=terms.score_variance)
+    consensus = fit_common(training, link, alike, variance=terms.score_variance, runtime=runtime)
     everybodys_own = [fit_sized(training, link, each, runtime) for each in (thresholds, *sizes)]
     known = [consensus.margin_and_threshold(shown.first, shown.second, shown)]
     known += [

@@ -14,6 +14,7 @@ from isplitlbi.estimators.inputs import as_votes, check_choice, check_delta
 from isplitlbi.fitting import Fitted
 from isplitlbi.model.links import Link, link_named
 from isplitlbi.model.parameters import Parameters
+from isplitlbi.runtime.local import Local
 from isplitlbi.selection import Rule
 from isplitlbi.solvers import fit_consensus
 
@@ -33,6 +34,8 @@ class MarginMLE(ScoreEstimator):
         Smallest tie threshold.
     sides : {"known", "unknown"}, default "known"
         Whether left and right mean something to the tests of users; the scores do not depend on it.
+    backend : {"numba", "numpy"}, optional
+        Compiled or plain loops; the environment's ISPLITLBI_BACKEND, or compiled ones.
     """
 
     def __init__(
@@ -41,11 +44,13 @@ class MarginMLE(ScoreEstimator):
         rule: Rule = "map",
         delta: float = 1e-3,
         sides: Sides = "known",
+        backend: str | None = None,
     ) -> None:
         self.link = link
         self.rule = rule
         self.delta = delta
         self.sides = sides
+        self.backend = backend
 
     def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
         """Fit on `Comparisons`, a frame of votes, or on pairs X with outcomes y."""
@@ -54,6 +59,8 @@ class MarginMLE(ScoreEstimator):
         check_delta(self.delta)
         labels, votes = labels_of(y), as_votes(X, y, sample_weight)
         link = link_named(self.link)
-        parameters = Parameters.of_consensus(votes, fit_consensus(votes, link, self.delta))
+        runtime = Local(votes, backend=self.backend)
+        consensus = fit_consensus(votes, link, self.delta, runtime=runtime)
+        parameters = Parameters.of_consensus(votes, consensus)
         fitted = Fitted(votes, Summary.of(votes), link, None, None, parameters)
         return self.adopt(fitted, labels=labels)
