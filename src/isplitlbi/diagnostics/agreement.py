@@ -12,7 +12,7 @@ from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.data.frames import Tabular
 from isplitlbi.data.layout import tally
 from isplitlbi.data.vocabulary import counted
-from isplitlbi.diagnostics.answered import INTERVAL, NOMINAL, Answers, added, pair_numbers
+from isplitlbi.diagnostics.answered import INTERVAL, NOMINAL, Answers, Sums, added, pair_numbers
 from isplitlbi.diagnostics.estimates import Estimate, by_leaving_out
 from isplitlbi.diagnostics.findings import percent
 from isplitlbi.diagnostics.pairs_of_users import (
@@ -31,6 +31,7 @@ from isplitlbi.errors import InvalidSetting, InvalidVotes, Setting
 from isplitlbi.estimators.inputs import as_votes
 from isplitlbi.lazy import pl
 from isplitlbi.nouns import NOUNS, Nouns
+from isplitlbi.typing import Floats
 
 __all__ = ["Agreement", "Common", "agreement"]
 
@@ -284,20 +285,23 @@ def _refuse_without_users(votes: Comparisons) -> None:
 
 def _common(votes: Comparisons, answers: Answers) -> Common:
     """Measure agreement on pairs that several users judged."""
-    sums, of_distances = answers.sums(NOMINAL), answers.sums(INTERVAL)
     n_users = len(np.unique(answers.user))
     drawn = "users" if n_users >= FEWEST_USERS else "pairs"
-    leave_out = answers.without_users if drawn == "users" else answers.without_units
-    without, without_distances = leave_out(NOMINAL), leave_out(INTERVAL)
-    chance = 1.0 - float(sums.expected(NOMINAL))
+
+    def estimates(distance: Floats) -> tuple[Sums, Estimate, Estimate]:
+        found = answers.at(distance)
+        sums = found.sums()
+        without = found.without_users() if drawn == "users" else found.without_units()
+        agree = by_leaving_out(1.0 - float(sums.observed()), 1.0 - without.observed())
+        alpha = by_leaving_out(float(sums.alpha(distance)), without.alpha(distance), -1.0)
+        return sums, agree, alpha
+
+    sums, agree, alpha = estimates(NOMINAL)
+    *_, alpha_of_distances = estimates(INTERVAL)
     independent = independent_share(votes, answers)
     return Common(
-        answers.n_units, len(answers),
-        by_leaving_out(1.0 - float(sums.observed()), 1.0 - without.observed()),
-        chance,
-        by_leaving_out(float(sums.alpha(NOMINAL)), without.alpha(NOMINAL)),
-        by_leaving_out(float(of_distances.alpha(INTERVAL)), without_distances.alpha(INTERVAL)),
-        drawn,
+        answers.n_units, len(answers), agree, 1.0 - float(sums.expected(NOMINAL)), alpha,
+        alpha_of_distances, drawn,
         UsersWithOthers.of(answers, votes.users, independent),
         PairsOfUsers.of(answers, votes.users, independent),
     )  # fmt: skip

@@ -20,7 +20,16 @@ import numpy as np
 from isplitlbi.data.layout import Tally
 from isplitlbi.typing import Floats, Indices, Places
 
-__all__ = ["INTERVAL", "NOMINAL", "Answers", "Sums", "added", "distance_between", "pair_numbers"]
+__all__ = [
+    "INTERVAL",
+    "NOMINAL",
+    "Answers",
+    "Distances",
+    "Sums",
+    "added",
+    "distance_between",
+    "pair_numbers",
+]
 
 NOMINAL: Floats = 1.0 - np.eye(3)
 INTERVAL: Floats = np.array([[0.0, 1.0, 4.0], [1.0, 0.0, 1.0], [4.0, 1.0, 0.0]])
@@ -108,51 +117,72 @@ class Answers:
         others = self.sums_of_unit[self.unit] - self.shares
         return np.asarray(others / (self.n_of_unit[self.unit] - 1.0)[:, None])
 
-    def own(self, distance: Floats) -> Floats:
-        """Return how far every answer is from itself: two votes of it, drawn at random."""
-        return distance_between(self.shares, self.shares, distance)
+    def at(self, distance: Floats) -> Distances:
+        """Return how far the answers to each unit are from each other."""
+        own = distance_between(self.shares, self.shares, distance)
+        sums, own_of_unit = self.sums_of_unit, added(self.unit, own, self.n_units)
+        between = distance_between(sums, sums, distance) - own_of_unit
+        return Distances(self, distance, own, own_of_unit, between)
 
-    def sums(self, distance: Floats) -> Sums:
+
+class Distances(NamedTuple):
+    """How far the answers to each unit are from each other.
+
+    Attributes
+    ----------
+    answers : Answers
+    distance : (3, 3)
+        Between two votes.
+    own : (n_answers,)
+        How far every answer is from itself: two votes of it, drawn at random.
+    own_of_unit : (n_units,)
+        The same, added up.
+    between : (n_units,)
+        The distances of all ordered pairs of two users, added up.
+    """
+
+    answers: Answers
+    distance: Floats
+    own: Floats
+    own_of_unit: Floats
+    between: Floats
+
+    def sums(self) -> Sums:
         """Return what alpha is made of."""
-        by_unit = self._apart(distance) / (self.n_of_unit - 1.0)
-        own = self.own(distance)
-        n_answers = np.asarray(float(len(self)))
-        return Sums(n_answers, by_unit.sum(), self.shares.sum(axis=0), own.sum())
+        answers = self.answers
+        apart = self.between / (answers.n_of_unit - 1.0)
+        n_answers = np.asarray(float(len(answers)))
+        return Sums(n_answers, apart.sum(), answers.shares.sum(axis=0), self.own.sum())
 
-    def without_users(self, distance: Floats) -> Sums:
+    def without_users(self) -> Sums:
         """Return what alpha would be made of without each user in turn.
 
         A unit that only one user is left of goes with the user who is left out.
         """
-        n, unit = self.n_of_unit[self.unit], self.unit
-        apart, own, pair = self._apart(distance), self.own(distance), n == 2.0
-        mine = distance_between(self.shares, self.sums_of_unit[unit] - self.shares, distance)
-        left = np.where(pair, 0.0, (apart[unit] - 2.0 * mine) / np.maximum(n - 2.0, 1.0))
-        gone = np.where(pair[:, None], self.sums_of_unit[unit], self.shares)
-        own_of_unit = added(unit, own, self.n_units)
-        n_users = int(self.user.max(initial=-1)) + 1
+        answers, unit = self.answers, self.answers.unit
+        n, sums = answers.n_of_unit[unit], answers.sums_of_unit[unit]
+        last, between = n == 2.0, self.between[unit]
+        mine = distance_between(answers.shares, sums - answers.shares, self.distance)
+        rest = np.where(last, 0.0, (between - 2.0 * mine) / np.maximum(n - 2.0, 1.0))
+        gone = np.where(last[:, None], sums, answers.shares)
+        n_users = int(answers.user.max()) + 1
         lost = Sums(
-            added(self.user, np.where(pair, 2.0, 1.0), n_users),
-            added(self.user, apart[unit] / (n - 1.0) - left, n_users),
-            np.column_stack([added(self.user, each, n_users) for each in gone.T]),
-            added(self.user, np.where(pair, own_of_unit[unit], own), n_users),
+            added(answers.user, np.where(last, 2.0, 1.0), n_users),
+            added(answers.user, between / (n - 1.0) - rest, n_users),
+            np.column_stack([added(answers.user, each, n_users) for each in gone.T]),
+            added(answers.user, np.where(last, self.own_of_unit[unit], self.own), n_users),
         )
         is_there = lost.n_answers > 0.0
-        return self._without(distance, Sums(*(each[is_there] for each in lost)))
+        return self._without(Sums(*(each[is_there] for each in lost)))
 
-    def without_units(self, distance: Floats) -> Sums:
+    def without_units(self) -> Sums:
         """Return what alpha would be made of without each unit in turn."""
-        own = added(self.unit, self.own(distance), self.n_units)
-        by_unit = self._apart(distance) / (self.n_of_unit - 1.0)
-        return self._without(distance, Sums(self.n_of_unit, by_unit, self.sums_of_unit, own))
+        answers = self.answers
+        apart = self.between / (answers.n_of_unit - 1.0)
+        return self._without(Sums(answers.n_of_unit, apart, answers.sums_of_unit, self.own_of_unit))
 
-    def _without(self, distance: Floats, lost: Sums) -> Sums:
-        return Sums(*(all_ - less for all_, less in zip(self.sums(distance), lost, strict=True)))
-
-    def _apart(self, distance: Floats) -> Floats:
-        """Return the distances between all ordered pairs of two users, summed for each unit."""
-        sums, own = self.sums_of_unit, added(self.unit, self.own(distance), self.n_units)
-        return np.asarray(distance_between(sums, sums, distance) - own)
+    def _without(self, lost: Sums) -> Sums:
+        return Sums(*(whole - less for whole, less in zip(self.sums(), lost, strict=True)))
 
 
 def pair_numbers(cells: Tally, n_items: int) -> Places:
@@ -163,7 +193,10 @@ def pair_numbers(cells: Tally, n_items: int) -> Places:
 
 def distance_between(one: Floats, other: Floats, distance: Floats) -> Floats:
     """Return the distance between answers: (..., 3) and (..., 3)."""
-    return np.asarray(np.sum((one @ distance) * other, axis=-1))
+    found = np.zeros(one.shape[:-1])
+    for here, there in zip(*np.nonzero(distance), strict=True):
+        found += distance[here, there] * one[..., here] * other[..., there]
+    return found
 
 
 def added(index: Indices, values: Floats | None, size: int) -> Floats:

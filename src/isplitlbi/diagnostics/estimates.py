@@ -22,11 +22,12 @@ class Estimate(NamedTuple):
     high: float | None = None
 
 
-def by_leaving_out(value: float, without: Floats, most: float = 1.0) -> Estimate:
+def by_leaving_out(value: float, without: Floats, least: float = 0.0) -> Estimate:
     """Return an estimate with its interval, from what it is without each of those it is made of.
 
     They are a draw from many (jackknife, with Student's quantiles): the interval holds for others
-    like them, too. There is no number above ``most``.
+    like them, too. Numbers lie between ``least`` and 1. There is no interval where nobody makes any
+    difference: that all are the same does not tell how much others would differ.
 
     >>> by_leaving_out(0.5, np.array([0.4, 0.5, 0.6]))
     Estimate(value=0.5, low=0.003..., high=0.996...)
@@ -35,8 +36,10 @@ def by_leaving_out(value: float, without: Floats, most: float = 1.0) -> Estimate
     if n < 3 or not np.isfinite(value) or not np.isfinite(without).all():
         return Estimate(float(value))
     variance = (n - 1) / n * float(np.sum((without - without.mean()) ** 2))
+    if variance < 1e-20:
+        return Estimate(float(value))
     reach = student(float(n - 1), LEVEL) * np.sqrt(variance)
-    return Estimate(float(value), float(value - reach), float(min(value + reach, most)))
+    return Estimate(float(value), float(max(value - reach, least)), float(min(value + reach, 1.0)))
 
 
 def of_share(share: Floats, n: Floats) -> tuple[Floats, Floats]:

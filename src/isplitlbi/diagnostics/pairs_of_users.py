@@ -17,7 +17,7 @@ from isplitlbi.data.splits import units
 from isplitlbi.diagnostics.answered import Answers, added
 from isplitlbi.diagnostics.estimates import of_share
 from isplitlbi.lazy import pl
-from isplitlbi.typing import Floats, Labels, Places
+from isplitlbi.typing import Floats, Indices, Labels, Places
 
 __all__ = ["FEWEST_COMMON", "MOST_JOINED", "PairsOfUsers", "UsersWithOthers", "independent_share"]
 
@@ -25,7 +25,7 @@ FEWEST_COMMON = 5  # pairs of items that two users both judged, before anything 
 
 # Answers of two users to one pair, added up over all pairs: what comparing all users takes. Beyond
 # this, only the users with the most answers are compared with each other.
-MOST_JOINED = 20_000_000
+MOST_JOINED = 50_000_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,20 +98,15 @@ class PairsOfUsers:
         kept = _not_too_many(answers)
         n_left_out = len(np.unique(answers.user)) - len(np.unique(answers.user[kept]))
         user, unit, shares = answers.user[kept], answers.unit[kept], answers.shares[kept]
-        shape = (len(users), answers.n_units)
-        ones = scipy.sparse.csr_array((np.ones(len(user)), (user, unit)), shape=shape)
-        common = scipy.sparse.triu(ones @ ones.T, k=1, format="coo")
-        enough = common.data >= FEWEST_COMMON
-        one, other = (each[enough].astype(np.int64) for each in common.coords)
-        n_pairs = np.rint(common.data[enough]).astype(np.int64)
+        common = _products(user, unit, np.ones((len(user), 1)), len(users), answers.n_units)
+        upper = scipy.sparse.triu(common, k=1, format="coo")
+        enough = upper.data >= FEWEST_COMMON
+        one, other = (each[enough].astype(np.int64) for each in upper.coords)
+        n_pairs = np.rint(upper.data[enough]).astype(np.int64)
         same = np.zeros(len(one))
         if len(one):
-            for said in shares.T:
-                there = said > 0.0
-                of_said = scipy.sparse.csr_array(
-                    (said[there], (user[there], unit[there])), shape=shape
-                )
-                same += np.asarray((of_said @ of_said.T)[one, other]).ravel()
+            alike = _products(user, unit, shares, len(users), answers.n_units)
+            same = np.asarray(alike[one, other], dtype=np.float64).ravel()
         share = np.clip(same / np.maximum(n_pairs, 1), 0.0, 1.0)
         low, high = of_share(share, np.minimum(independent[one], independent[other]) * n_pairs)
         order = np.lexsort((other, one, -n_pairs))
@@ -159,6 +154,17 @@ def independent_share(votes: Comparisons, answers: Answers) -> Floats:
     return np.asarray(np.clip(effective / np.maximum(total, 1e-300), 0.0, 1.0))
 
 
+def _products(
+    user: Indices, unit: Places, numbers: Floats, n_users: int, n_units: int
+) -> scipy.sparse.csr_array:
+    """Return the products of the numbers of every two users, added up over the units of both."""
+    row, what = np.nonzero(numbers)
+    at = (user[row], unit[row] * numbers.shape[1] + what)
+    shape = (n_users, n_units * numbers.shape[1])
+    found = scipy.sparse.csr_array((numbers[row, what], at), shape=shape)
+    return found @ found.T
+
+
 def _cells(votes: Comparisons) -> Places:
     """Return the number of the user and the pair of every vote, in the order of a tally."""
     lower, upper = np.minimum(votes.left, votes.right), np.maximum(votes.left, votes.right)
@@ -177,4 +183,4 @@ def _not_too_many(answers: Answers) -> Places:
         joined = float(np.sum(np.bincount(answers.unit[kept]).astype(np.float64) ** 2))
         if joined <= MOST_JOINED or most <= 2:
             return kept
-        most = max(most // 2, 2)
+        most = max(4 * most // 5, 2)

@@ -169,7 +169,7 @@ def separation(tables: Tables) -> Separation | str:
         return "All items have the same score, so that there is nothing to separate."
     bent = _curvature(consensus, first, second, counts)
     holds = np.append(np.full(n_items, 1.0 / SCORE_VARIANCE), 0.0 if bent[-1, -1] > 0.0 else 1.0)
-    inverse = np.linalg.inv(bent + np.diag(holds))
+    inverse: Floats = np.linalg.inv(bent + np.diag(holds)).astype(np.float64, copy=False)
     of_votes = _mean_error(inverse, is_there)
     of_people = None
     if len(np.unique(tables.cells.user)) > 1:
