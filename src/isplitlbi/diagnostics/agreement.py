@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from isplitlbi.data.layout import tally
 from isplitlbi.data.vocabulary import counted
 from isplitlbi.diagnostics.answered import INTERVAL, NOMINAL, Answers, Sums, added, pair_numbers
 from isplitlbi.diagnostics.estimates import Estimate, by_leaving_out
+from isplitlbi.diagnostics.facts import runtime_for
 from isplitlbi.diagnostics.findings import percent
 from isplitlbi.diagnostics.pairs_of_users import (
     PairsOfUsers,
@@ -31,9 +32,10 @@ from isplitlbi.errors import InvalidSetting, InvalidVotes, Setting
 from isplitlbi.estimators.inputs import as_votes
 from isplitlbi.lazy import pl
 from isplitlbi.nouns import NOUNS, Nouns
+from isplitlbi.runtime.base import Runtime
 from isplitlbi.typing import Floats
 
-__all__ = ["Agreement", "Common", "agreement"]
+__all__ = ["Agreement", "Common", "Splits", "agreement", "measure"]
 
 N_SPLITS = 40
 FEWEST_USERS = 3  # to be a draw from many people; of two, the pairs of items are the draw
@@ -234,34 +236,50 @@ def agreement(
     """
     if isinstance(n_splits, bool) or int(n_splits) != n_splits or n_splits < 1:
         raise InvalidSetting(f"n_splits is {n_splits!r}; it must be a whole number from 1 on.")
-    found, nouns = as_votes(votes, None, None), Nouns.of(call)
+    found = as_votes(votes, None, None)
     _refuse_without_users(found)
-    tell = progress or (lambda _share, _what: None)
-    tell(0.0, "comparing answers")
-    cells = tally(found, by_user=True)
-    tables = Tables(found, cells, pair_numbers(cells, found.n_items))
+    splits = Splits(int(n_splits), seed)
+    return measure(found, splits, Nouns.of(call), progress or (lambda _share, _what: None))
+
+
+class Splits(NamedTuple):
+    """How people are split in halves."""
+
+    number: int = N_SPLITS
+    seed: int = 0
+
+
+def measure(
+    votes: Comparisons,
+    splits: Splits,
+    nouns: Nouns,
+    progress: Progress,
+    runtime_of: Callable[[Comparisons], Runtime] = runtime_for,
+) -> Agreement:
+    """Find out how far people agree, of votes by at least two users; a runtime fits halves."""
+    progress(0.0, "comparing answers")
+    cells = tally(votes, by_user=True)
+    tables = Tables(votes, cells, pair_numbers(cells, votes.n_items), runtime_of)
     answers = Answers.of(cells, tables.pair)
-    common = _common(found, answers) if len(answers) else None
-    remarks = [] if common is not None else [_NO_PAIR_TWICE]
-    tell(0.2, "fitting halves")
-    halves = split_half(
-        tables, n_splits, seed, lambda done: tell(0.2 + 0.7 * done, "fitting halves")
-    )
-    tell(0.9, "comparing scores with their errors")
+    common = _common(votes, answers) if len(answers) else None
+    progress(0.2, "fitting halves")
+    halves = split_half(tables, *splits, lambda done: progress(0.2 + 0.7 * done, "fitting halves"))
+    progress(0.9, "comparing scores with their errors")
     apart = separation(tables)
+    remarks = [] if common is not None else [_NO_PAIR_TWICE]
     remarks += [each for each in (halves, apart) if isinstance(each, str)]
     n_left_out = 0 if common is None else common.pairs_of_users.n_left_out
     if n_left_out:
         remarks.append(
-            f"Only the users with the most answers are compared two by two: {n_left_out:,} others "
-            "are not, because that would take too long."
+            "Only the users with the most answers are compared two by two: "
+            f"{n_left_out:,} others are not, because that would take too long."
         )
     return Agreement(
-        len(np.unique(found.user)), len(np.unique(tables.pair)), bool((found.outcome == 0).any()),
-        common, _repeats(found), None if isinstance(halves, str) else halves,
+        len(np.unique(votes.user)), len(np.unique(tables.pair)), bool((votes.outcome == 0).any()),
+        common, _repeats(votes), None if isinstance(halves, str) else halves,
         None if isinstance(apart, str) else apart,
         tuple(nouns.in_text(each) for each in remarks), nouns=nouns,
-    ).framed_as(found.frame_kind)  # fmt: skip
+    ).framed_as(votes.frame_kind)  # fmt: skip
 
 
 _NO_PAIR_TWICE = (

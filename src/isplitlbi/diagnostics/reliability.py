@@ -21,6 +21,7 @@ from isplitlbi.diagnostics.facts import runtime_for
 from isplitlbi.model.links import Logistic
 from isplitlbi.model.parameters import Consensus
 from isplitlbi.model.terms import PAPER
+from isplitlbi.runtime.base import Runtime
 from isplitlbi.solvers.common import common_terms, fit_common
 from isplitlbi.typing import Floats, Mask, Places
 
@@ -83,6 +84,7 @@ class Tables:
     votes: Comparisons
     cells: Tally
     pair: Places
+    runtime_of: Callable[[Comparisons], Runtime] = runtime_for  # who fits votes
 
     @property
     def counts(self) -> Floats:
@@ -119,7 +121,7 @@ def split_half(
         is_first[rng.permutation(users)[: len(users) // 2]] = 1.0
         one = tables.of_pairs(counts * is_first[tables.cells.user])
         other = np.where(total - one > 1e-9 * total, total - one, 0.0)
-        correlation = _correlation(tables.votes, first, second, one, other)
+        correlation = _correlation(tables, first, second, one, other)
         if np.isfinite(correlation):
             found.append(correlation)
         progress((done + 1) / n_splits)
@@ -135,16 +137,16 @@ def split_half(
 
 
 def _correlation(
-    votes: Comparisons, first: Places, second: Places, one: Floats, other: Floats
+    tables: Tables, first: Places, second: Places, one: Floats, other: Floats
 ) -> float:
     """Return the correlation of the scores of both halves, over items that both have judged."""
-    scores, is_there = [], np.ones(votes.n_items, dtype=np.bool_)
+    scores, is_there = [], np.ones(tables.votes.n_items, dtype=np.bool_)
     for counts in (one, other):
-        judged = _judged(votes.n_items, first, second, counts)
+        judged = _judged(tables.votes.n_items, first, second, counts)
         if judged is None:
             return float("nan")
         is_there &= judged
-        scores.append(_consensus(votes, first, second, counts).scores)
+        scores.append(_consensus(tables, first, second, counts).scores)
     here, there = (each[is_there] for each in scores)
     if len(here) < FEWEST_ITEMS or min(np.ptp(here), np.ptp(there)) < 1e-9:
         return float("nan")
@@ -163,7 +165,7 @@ def separation(tables: Tables) -> Separation | str:
         return f"Scale separation needs at least {FEWEST_ITEMS} items, and {n_judged} were judged."
     if n_judged > MOST_ITEMS:
         return f"Scale separation takes too long for {n_judged:,} items: {MOST_ITEMS:,} at most."
-    consensus = _consensus(tables.votes, first, second, counts)
+    consensus = _consensus(tables, first, second, counts)
     variance = float(np.var(consensus.scores[is_there], ddof=1))
     if variance < 1e-12:
         return "All items have the same score, so that there is nothing to separate."
@@ -194,18 +196,18 @@ def _judged(n_items: int, first: Places, second: Places, counts: Floats) -> Mask
     return judged if len(np.unique(component[judged])) == 1 else None
 
 
-def _consensus(votes: Comparisons, first: Places, second: Places, counts: Floats) -> Consensus:
+def _consensus(tables: Tables, first: Places, second: Places, counts: Floats) -> Consensus:
     """Fit one ranking to the votes on each pair."""
     said, pair = np.nonzero(counts)
     rows = replace(
-        votes,
+        tables.votes,
         users=np.array([CROWD], dtype=object), user=np.zeros(len(pair), dtype=np.int32),
         left=first[pair].astype(np.int32), right=second[pair].astype(np.int32),
         outcome=(1 - said).astype(np.int8), weight=counts[said, pair],
         group=None, groups=None, features=None, time=None, duration=None, id=None, whole=None,
     )  # fmt: skip
     terms = common_terms(PAPER, has_ties=bool((said == 1).any()))
-    runtime = runtime_for(rows)
+    runtime = tables.runtime_of(rows)
     return fit_common(rows, Logistic(), terms, variance=SCORE_VARIANCE, runtime=runtime)
 
 

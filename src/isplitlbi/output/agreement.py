@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from isplitlbi.markup import printable
 from isplitlbi.nouns import Nouns, capitalized
@@ -15,9 +15,8 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from isplitlbi.diagnostics.agreement import Agreement
-    from isplitlbi.diagnostics.estimates import Estimate
 
-__all__ = ["counts_in_words", "least_agreeing", "measures_in_cells", "print_agreement"]
+__all__ = ["counts_in_words", "measures_in_cells", "print_agreement", "users_in_cells"]
 
 MOST_SHOWN = 5  # users, and pairs of users; --by lists all
 
@@ -68,7 +67,7 @@ def print_agreement(console: Console, found: Agreement) -> None:
         console, f"{capitalized(nouns.users)} who agree least with the others", alone, nouns
     )
     both = found.pairs_table()
-    _print_users(console, f"Two {nouns.users} each, the most common pairs first", both, nouns)
+    _print_users(console, f"{capitalized(nouns.users)} with the most common pairs", both, nouns)
     if max(len(alone), len(both)) > MOST_SHOWN:
         console.print("\n--by users and --by pairs list all.", markup=False)
     for sentence in found.remarks:
@@ -92,28 +91,30 @@ def counts_in_words(found: Agreement) -> str:
 
 def measures_in_cells(found: Agreement) -> list[tuple[str, str, str, str]]:
     """Return what every number is called, the number, its interval, and what it says."""
-    return [
-        (MEASURES[name][0], f"{each.value:.2f}", _interval(each),
-         found.nouns.in_text(MEASURES[name][1]))
-        for name, each in found.measures().items()
-    ]  # fmt: skip
-
-
-def least_agreeing(table: pl.DataFrame, most: int = MOST_SHOWN) -> list[list[str]]:
-    """Return the first rows of a table of users as texts; ids stay as they are."""
     rows = []
-    for row in table.head(most).iter_rows(named=True):
-        ids = [row[name] for name in ("user", "other") if name in row]
-        alpha = "-" if row["alpha"] is None else f"{row['alpha']:.2f}"
-        between = f"{row['low']:.2f} to {row['high']:.2f}"
-        rows.append([*ids, f"{row['pairs']:,}", f"{row['agreement']:.2f}", between, alpha])
+    for name, each in found.measures().items():
+        title, means = (found.nouns.in_text(text) for text in MEASURES[name])
+        between = "-"
+        if each.low is not None and each.high is not None:
+            between = f"{_number(each.low)} to {_number(each.high)}"
+        rows.append((title, _number(each.value), between, means))
     return rows
 
 
-def _interval(each: Estimate) -> str:
-    if each.low is None or each.high is None:
-        return "-"
-    return f"{each.low:.2f} to {each.high:.2f}"
+def users_in_cells(table: pl.DataFrame, most: int = MOST_SHOWN) -> list[list[Any]]:
+    """Return the first rows of a table of users, or of two users each; ids stay as they are."""
+    rows = []
+    for row in table.head(most).iter_rows(named=True):
+        ids = [row[name] for name in ("user", "other") if name in row]
+        between = f"{_number(row['low'])} to {_number(row['high'])}"
+        alpha = "-" if row["alpha"] is None else _number(row["alpha"])
+        rows.append([*ids, f"{row['pairs']:,}", _number(row["agreement"]), between, alpha])
+    return rows
+
+
+def _number(value: float) -> str:
+    """Return a number with two digits; of two zeros, the positive one."""
+    return f"{round(value, 2) + 0.0:.2f}"
 
 
 def _print_users(console: Console, title: str, table: pl.DataFrame, nouns: Nouns) -> None:
@@ -125,7 +126,7 @@ def _print_users(console: Console, title: str, table: pl.DataFrame, nouns: Nouns
     console.print()
     console.print(Text(title, style="italic"))
     heads = (*names, "pairs", "agreement", "95 %", "alpha")
-    _print_cells(console, heads, least_agreeing(table), n_names=len(names))
+    _print_cells(console, heads, users_in_cells(table), n_names=len(names))
 
 
 def _print_cells(
