@@ -155,7 +155,7 @@ class Agreement(Tabular):
         Columns are user, pairs (of items that somebody else judged, too), agreement, low, high and
         alpha, which has the chance of all users.
         """
-        return _NOBODY if self.common is None else self.common.users.table(self.common.expected)
+        return _nobody() if self.common is None else self.common.users.table(self.common.expected)
 
     def pairs_table(self) -> pl.DataFrame:
         """Return how far two users agree: those with the most pairs of items in common come first.
@@ -164,7 +164,7 @@ class Agreement(Tabular):
         five common pairs are not there.
         """
         if self.common is None:
-            return _NOBODY.with_columns(other=pl.Series([], dtype=pl.String))
+            return _nobody().insert_column(1, pl.Series("other", [], dtype=pl.String))
         return self.common.pairs_of_users.table(self.common.expected)
 
     def as_dict(self) -> dict[str, Any]:
@@ -193,12 +193,10 @@ class Agreement(Tabular):
         return pl.DataFrame({"measure": pl.Series(list(found), dtype=pl.String), **numbers})
 
 
-_NOBODY = pl.DataFrame(
-    schema={
-        "user": pl.String, "pairs": pl.Int64, "agreement": pl.Float64, "low": pl.Float64,
-        "high": pl.Float64, "alpha": pl.Float64,
-    }
-)  # fmt: skip
+def _nobody() -> pl.DataFrame:
+    """Return a table of users with nobody in it."""
+    numbers = dict.fromkeys(("agreement", "low", "high", "alpha"), pl.Float64)
+    return pl.DataFrame(schema={"user": pl.String, "pairs": pl.Int64, **numbers})
 
 
 def agreement(

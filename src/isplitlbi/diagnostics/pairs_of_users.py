@@ -144,8 +144,8 @@ def independent_share(votes: Comparisons, answers: Answers) -> Floats:
     cell = _cells(votes)
     is_answer = np.zeros(int(cell.max(initial=-1)) + 1, dtype=np.bool_)
     is_answer[answers.cell] = True
-    here = np.flatnonzero(is_answer[cell])
-    group = units(votes)
+    group, here = units(votes), np.flatnonzero(is_answer[cell])
+    here = here[np.lexsort((cell[here], group[here]))]  # sums must not depend on the rows' order
     size = added(group[here], 1.0 / np.bincount(cell)[cell[here]], int(group.max()) + 1)
     owner = np.zeros(len(size), dtype=np.int64)
     owner[group] = votes.user
