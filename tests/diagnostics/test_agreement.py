@@ -181,6 +181,13 @@ def test_too_many_users_are_not_compared_two_by_two_and_that_is_said(monkeypatch
     assert some.users_table().equals(everybody.users_table())
 
 
+def test_comparing_some_users_at_a_time_changes_nothing(monkeypatch):
+    votes = random_votes(7, n_users=9, n_items=5, n_votes=400)
+    whole = agreement(votes, n_splits=1).pairs_table()
+    monkeypatch.setattr(pairs_of_users, "JOINED_AT_ONCE", 100)
+    assert agreement(votes, n_splits=1).pairs_table().equals(whole)
+
+
 def test_votes_of_one_group_count_as_fewer():
     columns = random_votes(4, n_users=6, n_items=6, n_votes=300)
     alone = agreement(columns, n_splits=1).users_table()

@@ -26,6 +26,7 @@ FEWEST_COMMON = 5  # pairs of items that two users both judged, before anything 
 # Answers of two users to one pair, added up over all pairs: what comparing all users takes. Beyond
 # this, only the users with the most answers are compared with each other.
 MOST_JOINED = 50_000_000
+JOINED_AT_ONCE = 2_000_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,15 +99,12 @@ class PairsOfUsers:
         kept = _not_too_many(answers)
         n_left_out = len(np.unique(answers.user)) - len(np.unique(answers.user[kept]))
         user, unit, shares = answers.user[kept], answers.unit[kept], answers.shares[kept]
-        common = _products(user, unit, np.ones((len(user), 1)), len(users), answers.n_units)
-        upper = scipy.sparse.triu(common, k=1, format="coo")
-        enough = upper.data >= FEWEST_COMMON
-        one, other = (each[enough].astype(np.int64) for each in upper.coords)
-        n_pairs = np.rint(upper.data[enough]).astype(np.int64)
-        same = np.zeros(len(one))
-        if len(one):
-            alike = _products(user, unit, shares, len(users), answers.n_units)
-            same = np.asarray(alike[one, other], dtype=np.float64).ravel()
+        shape = (len(users), answers.n_units)
+        one, other, n_pairs, same = _compared(
+            _matrix(user, unit, np.ones((len(user), 1)), *shape),
+            _matrix(user, unit, shares, *shape),
+            float(np.sum(np.bincount(unit).astype(np.float64) ** 2)),
+        )
         share = np.clip(same / np.maximum(n_pairs, 1), 0.0, 1.0)
         low, high = of_share(share, np.minimum(independent[one], independent[other]) * n_pairs)
         order = np.lexsort((other, one, -n_pairs))
@@ -154,15 +152,40 @@ def independent_share(votes: Comparisons, answers: Answers) -> Floats:
     return np.asarray(np.clip(effective / np.maximum(total, 1e-300), 0.0, 1.0))
 
 
-def _products(
+def _matrix(
     user: Indices, unit: Places, numbers: Floats, n_users: int, n_units: int
 ) -> scipy.sparse.csr_array:
-    """Return the products of the numbers of every two users, added up over the units of both."""
+    """Return numbers of answers as a matrix of users and units, each as many columns wide."""
     row, what = np.nonzero(numbers)
     at = (user[row], unit[row] * numbers.shape[1] + what)
     shape = (n_users, n_units * numbers.shape[1])
-    found = scipy.sparse.csr_array((numbers[row, what], at), shape=shape)
-    return found @ found.T
+    return scipy.sparse.csr_array((numbers[row, what], at), shape=shape)
+
+
+def _compared(
+    judged: scipy.sparse.csr_array, said: scipy.sparse.csr_array, joined: float
+) -> tuple[Places, Places, Places, Floats]:
+    """Return every two users with enough units in common, how many, and on how many they agree.
+
+    Some users at a time are compared with all, so that memory does not grow with the pairs.
+    """
+    n_users = judged.shape[0]
+    at_once = max(int(n_users * JOINED_AT_ONCE / max(joined, 1.0)), 1)
+    found: list[tuple[Places, Places, Places, Floats]] = []
+    for begin in range(0, n_users, at_once):
+        some = slice(begin, min(begin + at_once, n_users))
+        common = (judged[some] @ judged.T).tocoo()
+        row, other = (each.astype(np.int64) for each in common.coords)
+        enough = np.flatnonzero((common.data >= FEWEST_COMMON) & (other > row + begin))
+        row, other, n_units = row[enough], other[enough], common.data[enough]
+        if len(row):
+            same = np.asarray((said[some] @ said.T)[row, other], dtype=np.float64).ravel()
+            found.append((row + begin, other, np.rint(n_units).astype(np.int64), same))
+    if not found:
+        nobody: Places = np.empty(0, dtype=np.int64)
+        return nobody, nobody, nobody, np.empty(0)
+    one, other, n_units, same = (np.concatenate(each) for each in zip(*found, strict=True))
+    return one, other, n_units, same
 
 
 def _cells(votes: Comparisons) -> Places:
