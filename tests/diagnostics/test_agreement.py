@@ -388,10 +388,14 @@ def test_votes_of_nobody_in_particular_or_of_one_user_are_refused(user, said):
         agreement(votes)
 
 
-@pytest.mark.parametrize("n_splits", [0, -1, 1.5, True])
-def test_a_number_of_splits_that_is_none_is_refused(some_votes, n_splits):
-    with pytest.raises(InvalidSetting, match="whole number from 1 on"):
-        agreement(some_votes, n_splits=n_splits)
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [*(({"n_splits": each}, "n_splits is .* from 1 on") for each in (0, -1, 1.5, True, "two")),
+     *(({"seed": each}, "seed is .* from 0 on") for each in (-1, 0.5, None))],
+)  # fmt: skip
+def test_a_number_of_splits_or_a_seed_that_is_none_is_refused(some_votes, setting, said):
+    with pytest.raises(InvalidSetting, match=said):
+        agreement(some_votes, **setting)
 
 
 def test_it_takes_what_a_fit_takes_and_gives_frames_of_that_kind():

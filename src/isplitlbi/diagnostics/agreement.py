@@ -232,11 +232,13 @@ def agreement(
     >>> found.common.n_pairs
     10
     """
-    if isinstance(n_splits, bool) or int(n_splits) != n_splits or n_splits < 1:
-        raise InvalidSetting(f"n_splits is {n_splits!r}; it must be a whole number from 1 on.")
+    for name, given, least in (("n_splits", n_splits, 1), ("seed", seed, 0)):
+        is_whole = isinstance(given, int | np.integer) and not isinstance(given, bool)
+        if not is_whole or given < least:
+            raise InvalidSetting(f"{name} is {given!r}; it must be a whole number from {least} on.")
     found = as_votes(votes, None, None)
     _refuse_without_users(found)
-    splits = Splits(int(n_splits), seed)
+    splits = Splits(int(n_splits), int(seed))
     return measure(found, splits, Nouns.of(call), progress or (lambda _share, _what: None))
 
 
