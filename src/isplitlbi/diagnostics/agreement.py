@@ -232,7 +232,8 @@ def agreement(
     >>> found.common.n_pairs
     10
     """
-    for name, given, least in (("n_splits", n_splits, 1), ("seed", seed, 0)):
+    asked: dict[str, tuple[Any, int]] = {"n_splits": (n_splits, 1), "seed": (seed, 0)}
+    for name, (given, least) in asked.items():
         is_whole = isinstance(given, int | np.integer) and not isinstance(given, bool)
         if not is_whole or given < least:
             raise InvalidSetting(f"{name} is {given!r}; it must be a whole number from {least} on.")
