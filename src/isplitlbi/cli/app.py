@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 import isplitlbi
-from isplitlbi.cli import comparing, decomposing, demo, later, models, planning, votes
+from isplitlbi.cli import agreeing, comparing, decomposing, demo, later, models, planning, votes
 
 __all__ = ["app"]
 
@@ -22,6 +22,7 @@ app = typer.Typer(
 
 COMMANDS = (
     votes.check,
+    agreeing.agree,
     votes.fit,
     votes.evaluate,
     votes.simulate,

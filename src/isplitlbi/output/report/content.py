@@ -20,6 +20,7 @@ from isplitlbi.estimators import ScoreEstimator
 from isplitlbi.estimators.leaderboard import Leaderboard
 from isplitlbi.model.terms import Side
 from isplitlbi.nouns import Nouns
+from isplitlbi.output.report.agreement import agreement_of
 from isplitlbi.output.report.boards import Board, boards_of, is_large, rows_of
 from isplitlbi.output.report.ids import plain_id, shown_id
 from isplitlbi.output.report.parts import parts_of
@@ -57,6 +58,7 @@ PAPER = (
     "Q. Xu, X. Sun, Z. Yang, X. Cao, Q. Huang and Y. Yao. iSplit LBI: Individualized Partial "
     "Ranking with Ties via Split LBI. Advances in Neural Information Processing Systems 32, 2019."
 )
+PROGRAM = f"isplitlbi {isplitlbi.__version__}: individualized partial ranking with ties."
 SCORE_NAMES = {
     "log_loss": "log-loss",
     "micro_f1": "accuracy (micro-F1)",
@@ -71,7 +73,8 @@ def tell(
     of_users = _of_users(model, progress)
     progress(0.3, "looking through the votes")
     health = check(model.votes(), sides="known" if model.has_sides else "unknown")
-    boards = boards_of(model, lambda share, what: progress(0.4 + 0.5 * share, what))
+    boards = boards_of(model, lambda share, what: progress(0.4 + 0.45 * share, what))
+    agreement = agreement_of(model, lambda share, what: progress(0.85 + 0.05 * share, what))
     progress(0.9, "writing")
     nouns, verdict = model.nouns, _verdict(health, model.nouns)
     return {
@@ -107,6 +110,7 @@ def tell(
         "has_ties": model.terms_.has_ties,
         "has_habits": model.terms_.has_habits,
         "list_titles": LIST_TITLES,
+        "agreement": agreement,
         "people": people_of(model, cards),
         "parts": parts_of(model),
         "plan": plan_of(model),
@@ -119,10 +123,7 @@ def tell(
         "verdict": verdict,
         "n_folds": None if model.selection_ is None else len(model.selection_.chosen.fold_weight),
         "settings": _settings(model),
-        "citation": [
-            PAPER,
-            f"isplitlbi {isplitlbi.__version__}: individualized partial ranking with ties.",
-        ],
+        "citation": [PAPER, PROGRAM],
     }
 
 
