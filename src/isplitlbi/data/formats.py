@@ -9,6 +9,7 @@ import csv
 import gzip
 import io
 import json
+import re
 import shlex
 import sys
 import zlib
@@ -26,6 +27,7 @@ from isplitlbi.lazy import pl
 from isplitlbi.typing import Mask, Places
 
 __all__ = [
+    "ANY_NUMBER",
     "BLANK",
     "DAMAGED",
     "FORMATS",
@@ -68,6 +70,7 @@ class Table(NamedTuple):
     columns: list[str]
     height: int
     keeps_ids: bool = False  # whether ids stay as they are, numbers too, and do not become text
+    row: pl.Series | None = None  # where in the file every row comes from, if rows are not its own
 
     @classmethod
     def of(cls, frame: pl.DataFrame, columns: list[str]) -> Table:
@@ -99,6 +102,7 @@ class Dropping(NamedTuple):
 
 HEAD = 2**16
 BLANK = b"\xef\xbb\xbf \t\r\n"
+ANY_NUMBER = "{}"  # at the end of the name of a column: there may be any number of such
 DAMAGED = "the compressed file is incomplete or damaged. Copy it again."
 
 
@@ -382,9 +386,17 @@ def unreadable_parquet(name: str) -> Iterator[None]:
 
 
 def known_columns(columns: Iterable[str], known: frozenset[str]) -> list[str]:
-    """Return the columns that may be of use, also where they are spelled a little differently."""
+    """Return the columns that may be of use, also where they are spelled a little differently.
+
+    A known name that ends in `ANY_NUMBER` stands for all that have one there.
+    """
     spellings = {folded(name) for name in known}
-    return [column for column in columns if folded(column) in spellings]
+    return [
+        column
+        for column in columns
+        if folded(column) in spellings
+        or re.sub(r"[0-9]+$", ANY_NUMBER, folded(column)) in spellings
+    ]
 
 
 def _read_json(file: RawFile, known: frozenset[str]) -> Table:
@@ -393,7 +405,8 @@ def _read_json(file: RawFile, known: frozenset[str]) -> Table:
     is_array = data[:1] == b"["
     first = _first_object(data, is_array)
     spelled = known.union(known_columns(first, known))
-    schema = dict.fromkeys(sorted(spelled), pl.String)
+    spelled = spelled.union(_numbered_later(data, first, known))
+    schema = {column: pl.String for column in sorted(spelled) if not column.endswith(ANY_NUMBER)}
     try:
         if is_array:
             frame = pl.read_json(data, schema=schema)
@@ -406,6 +419,18 @@ def _read_json(file: RawFile, known: frozenset[str]) -> Table:
         raise InvalidVotes(f"{name}: this is not readable JSON ({_first_line(error)}).") from None
     used = [column for column in schema if frame[column].null_count() < frame.height]
     return Table.of(frame, list(dict.fromkeys([*first, *used])))
+
+
+def _numbered_later(data: bytes, first: Iterable[str], known: frozenset[str]) -> list[str]:
+    """Return the columns with numbers that any object has, where the first one has some."""
+    numbered = frozenset(name for name in known if name.endswith(ANY_NUMBER))
+    if not known_columns(first, numbered):
+        return []
+    found = {name.decode("utf-8", "ignore") for name in _NUMBERED.findall(data)}
+    return known_columns(sorted(found), numbered)
+
+
+_NUMBERED = re.compile(rb'"([^"\\]{1,40}[0-9] *)"\s*:')  # the name of a value in an object
 
 
 def _first_object(data: bytes, is_array: bool) -> Iterable[str]:
