@@ -210,16 +210,16 @@ class AnswersTaken(Note):
 
     question: str
     has_ranks: bool
+    has_status: bool  # whether it is known which of them were submitted
 
     def sentence(self) -> str:
         """Say which question, and what its answers do not tell."""
         told = f"The rankings are the answers to {show(self.question)}."
-        if self.has_ranks:
-            return told
-        return (
-            f"{told} They have an order and no ranks, so that equal ranks, if there were any, are "
-            "not seen."
-        )
+        if not self.has_ranks:
+            told += " They have an order and no ranks: equal ranks, if any, are not seen."
+        if not self.has_status:
+            told += " They do not say whether they were submitted: all of them are used."
+        return told
 
 
 @dataclass(frozen=True)
