@@ -33,6 +33,7 @@ __all__ = [
     "Export",
     "Found",
     "Object",
+    "are_objects",
     "first_object",
     "is_id",
     "is_plain",
@@ -163,6 +164,11 @@ def plain(some: Object) -> dict[str, Any]:
     return {name: value for name, value in some.items() if is_plain(value)}
 
 
+def are_objects(value: Any) -> bool:
+    """Tell whether this is a list of objects, and of nothing else."""
+    return isinstance(value, list) and all(isinstance(each, dict) for each in value)
+
+
 def objects_of(value: Any) -> list[Object]:
     """Return the objects of a list; what is no list has none."""
     return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
@@ -202,8 +208,9 @@ def objects_in(text: str, name: str) -> Iterator[Any]:
         try:
             found, place = decoder.raw_decode(text, place)
         except ValueError as error:
+            where = "" if text[place] == "[" else f", row {number}"
             raise InvalidVotes(
-                f"{name}, row {number}: this is not readable JSON ({error}). Export it again."
+                f"{name}{where}: this is not readable JSON ({error}). Export it again."
             ) from None
         yield from found if isinstance(found, list) else [found]
         place = _end_of(_SPACE.match(text, place))

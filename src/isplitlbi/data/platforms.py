@@ -5,9 +5,19 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from typing import Any, NamedTuple
 
-from isplitlbi.data.exports import Export, Found, Object, is_id, is_plain, objects_of, plain
+from isplitlbi.data.exports import (
+    Export,
+    Found,
+    Object,
+    are_objects,
+    is_id,
+    is_plain,
+    objects_of,
+    plain,
+)
 from isplitlbi.data.notes import AnswersTaken, ItemsTaken
 from isplitlbi.data.vocabulary import show
 from isplitlbi.errors import InvalidVotes
@@ -40,7 +50,7 @@ def _find_in_tasks(tasks: Iterable[Object], found: Found) -> None:
     for number, task in found.numbered(tasks):
         data = task.get("data")
         annotations = task.get("annotations", task.get("completions"))
-        if not isinstance(data, dict) or len(objects_of(annotations)) < len(annotations or ()):
+        if not isinstance(data, dict) or not are_objects(annotations or []):
             found.refuse(number, "this is no task with data and annotations", "Export it again")
             continue
         if not annotations:
@@ -213,7 +223,7 @@ def _responses_of(record: Object, number: int, found: Found) -> Iterator[_Respon
     """Return the responses to a record, in whichever of its forms it is."""
     responses = record.get("responses")
     if isinstance(responses, list):  # by user, as the server has them
-        if len(objects_of(responses)) < len(responses):
+        if not are_objects(responses):
             found.refuse(number, "its responses are no objects", "Export it again")
         for place, about in enumerate(objects_of(responses)):
             values = about.get("values")
@@ -316,9 +326,9 @@ def _is_report(first: Object) -> bool:
 
 def _find_in_reports(reports: Iterable[Object], found: Found) -> None:
     """Find the votes in the results of comparisons, of whom nobody knows the users."""
-    results = [each for report in reports if isinstance(report, dict)
-               for each in report.get("results") or []]  # fmt: skip
-    for number, result in found.numbered(results):
+    results = [report.get("results") if isinstance(report, dict) else report for report in reports]
+    listed = [each if isinstance(each, list) else [each] for each in results]
+    for number, result in found.numbered(chain.from_iterable(listed)):
         totals = result.get("aggregatedResults")
         if not isinstance(totals, dict) or len(totals) != 2:
             found.refuse(
