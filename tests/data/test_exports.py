@@ -219,8 +219,10 @@ def test_every_kind_of_export_is_tried_here():
 def test_what_else_is_in_a_task_can_be_named(tmp_path):
     tasks = copy.deepcopy(TASKS)
     for task in tasks:
+        task["data"]["length"] = 1.5
         task["data"] |= {"one": f"m-{task['data']['text1']}", "other": f"m-{task['data']['text2']}"}
     path = written(tmp_path, tasks)
+    assert read_votes(path, features=["length"]).votes.features.differences[0] == 1.5
     named = read_votes(path, left="one", right="other", duration="lead_time", time="created_at")
     assert named.votes.items.tolist() == ["m-milk", "m-tea", "m-water"]
     assert named.votes.duration.tolist() == [4.25, 2.0, 4.25]

@@ -34,6 +34,7 @@ __all__ = [
     "Found",
     "Object",
     "are_objects",
+    "as_text",
     "first_object",
     "is_id",
     "is_plain",
@@ -160,8 +161,13 @@ def is_plain(value: Any) -> bool:
 
 
 def plain(some: Object) -> dict[str, Any]:
-    """Return the texts and whole numbers of an object."""
-    return {name: value for name, value in some.items() if is_plain(value)}
+    """Return the texts and numbers of an object; fractions as text, since they are no ids."""
+    return {name: as_text(value) for name, value in some.items() if is_plain(as_text(value))}
+
+
+def as_text(value: Any) -> Any:
+    """Return a fraction as text, such as a time or a feature; and other values as they are."""
+    return repr(value) if isinstance(value, float) else value
 
 
 def are_objects(value: Any) -> bool:

@@ -13,6 +13,7 @@ from isplitlbi.data.exports import (
     Found,
     Object,
     are_objects,
+    as_text,
     is_id,
     is_plain,
     objects_of,
@@ -64,7 +65,7 @@ def _find_in_tasks(tasks: Iterable[Object], found: Found) -> None:
             items = dict(zip(("left", "right"), map(data.get, pair), strict=True)) if pair else {}
             pairs |= {pair: None} if pair else {}
             about = {
-                ours: _as_text(annotation[theirs])
+                ours: as_text(annotation[theirs])
                 for theirs, ours in _OF_ANNOTATION.items()
                 if annotation.get(theirs) is not None
             }
@@ -108,11 +109,6 @@ def _annotator(annotation: Object) -> Any:
     return who.get("id", who.get("email")) if isinstance(who, dict) else who
 
 
-def _as_text(value: Any) -> Any:
-    """Return a number as text, since times and durations may be fractions."""
-    return repr(value) if isinstance(value, float) else value
-
-
 def _is_short_task(first: Object) -> bool:
     return {"annotator", "annotation_id"} <= set(first) and bool(_short_choices(first))
 
@@ -140,8 +136,7 @@ def _find_in_short_tasks(tasks: Iterable[Object], found: Found) -> None:
         pair = _items_of(task, ())
         items = dict(zip(("left", "right"), map(task.get, pair), strict=True)) if pair else {}
         pairs |= {pair: None} if pair else {}
-        times = {"lead_time": _as_text(task["lead_time"])} if "lead_time" in task else {}
-        found.add(number, {**plain(task), **items, **times, **answers})
+        found.add(number, {**plain(task), **items, **answers})
     found.name_only_question(list(questions), "selected")
     found.notes += [ItemsTaken(pair) for pair in pairs if pair != _PAIRS[0]]
 
@@ -350,12 +345,12 @@ def _find_in_reports(reports: Iterable[Object], found: Found) -> None:
             scores = about.get("userScores")
             score = scores.get("global") if isinstance(scores, dict) else None
             known = {name: about[name] for name in ("country", "language") if about.get(name)}
-            known |= {"userScore": _as_text(score)} if score is not None else {}
+            known |= {"userScore": as_text(score)} if score is not None else {}
             row = {"left": left, "right": right, "votedFor": vote.get("votedFor"), **known}
             found.add(number, row)
         for option, count in totals.items() if not votes else ():
             found.add(
-                number, {"left": left, "right": right, "votedFor": option, "count": _as_text(count)}
+                number, {"left": left, "right": right, "votedFor": option, "count": as_text(count)}
             )
     if any("count" in row for row in found.rows):
         for row in found.rows:
