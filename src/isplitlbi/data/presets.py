@@ -4,10 +4,12 @@ Conventions
 -----------
 role       what a column is for: user, left, right, winner, weight, count, group, time, duration,
            id, or a name that only the layout's own ``pairs`` knows
-pairs      a table with a column per role becomes one with a row per vote. It may add
+pairs      a table with a column per role becomes one with a row per vote; rows that cannot be
+           used are `InvalidRows`, of what errors call the ``source``. It may add
            ``outcome``   1, 0 or -1 where the row says it without a word, null where it does not
            ``row``       the number in the file of the row that a vote comes from
            ``count``     how many votes the row stands for
+           ``origin``    where its row stands in the table, from 0, where rows are several votes
 All values are text, as it stands in the file. What else is in the table, such as features, belongs
 to the row and to every vote of it.
 """
