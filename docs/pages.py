@@ -221,6 +221,12 @@ def is_in_sources(path: str) -> bool:
         return False
 
 
+def address_of(path: str) -> str:
+    """Return the second half of a link to a public name."""
+    page = posixpath.basename(page_of(path.split(".")[1]))
+    return f"[{path}]" if is_in_sources(path) else f"({page}#{path})"
+
+
 def room_page(room: str) -> Iterator[str]:
     """Return the page on a room, as lines: every public name, where it is defined."""
     modules = [module for module in public_modules() if room_of(module) == room]
@@ -237,7 +243,7 @@ def room_page(room: str) -> Iterator[str]:
         for name in module.__all__:
             path = homes()[module.__name__, name]
             if path.rpartition(".")[0] != module.__name__ or path in described:
-                elsewhere.append(f"[`{name}`][{path}]")
+                elsewhere.append(f"[`{name}`]{address_of(path)}")
                 continue
             described.add(path)
             thing = getattr(module, name)
@@ -325,7 +331,8 @@ def with_links(text: str, page: Page, files: Files) -> str:
         path = posixpath.normpath(posixpath.join(posixpath.dirname(source), place))
         name = next((made for made, of in BESIDE.items() if of == path), path.removeprefix("docs/"))
         file = files.get_file_from_path(name)
-        if file is None or (path not in BESIDE.values() and not path.startswith("docs/")):
+        is_outside = path not in BESIDE.values() and not path.startswith("docs/")
+        if file is None or is_outside or file.inclusion.is_excluded():
             return words if words == path or words.startswith("\0") else f"{words} (`{path}`)"
         if words.endswith(".md") and file.page is not None and file.page.title:
             words = str(file.page.title)
