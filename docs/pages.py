@@ -42,6 +42,12 @@ ROOMS_FOR_USERS = (
     *("output", "path", "model", "selection", "storage", "errors", "nouns"),
 )
 
+# What most programs need of the package, in this order; the others follow by the alphabet.
+FIRST = (
+    *("ISplitLBI", "Comparisons", "load_model", "save_model", "compare", "evaluate", "simulate"),
+    *("RegularizationPath", "ISplitLBIError", "InvalidVotes"),
+)
+
 # Words whose first use on a page leads to the glossary, and the entry that they lead to. Words that
 # mean the same everywhere are enough: an "item" or a "time" would be underlined on every page.
 GLOSSED = {
@@ -89,6 +95,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the pages that are made here."""
     for page, source in BESIDE.items():
         text = (ROOT / source).read_text(encoding="utf-8")
+        if page == "index.md":  # it has no neighbours to list beside it
+            text = f"---\nhide:\n  - navigation\n---\n\n{text}"
         files.append(File.generated(config, page, content=text))
     for_users, for_developers = rooms()
     for name in (*for_users, *for_developers):
@@ -221,6 +229,12 @@ def is_in_sources(path: str) -> bool:
         return False
 
 
+def in_order(module: ModuleType) -> list[str]:
+    """Return the public names of a module, in the order in which they are described."""
+    first = FIRST if module is public_modules()[0] else ()
+    return [*first, *(name for name in module.__all__ if name not in first)]
+
+
 def address_of(path: str) -> str:
     """Return the second half of a link to a public name."""
     page = posixpath.basename(page_of(path.split(".")[1]))
@@ -240,7 +254,7 @@ def room_page(room: str) -> Iterator[str]:
         yield (inspect.getdoc(module) or "").partition("\n\n")[0].replace("\n", " ")
         yield ""
         elsewhere = []
-        for name in module.__all__:
+        for name in in_order(module):
             path = homes()[module.__name__, name]
             if path.rpartition(".")[0] != module.__name__ or path in described:
                 elsewhere.append(f"[`{name}`]{address_of(path)}")
@@ -333,7 +347,9 @@ def with_links(text: str, page: Page, files: Files) -> str:
         file = files.get_file_from_path(name)
         is_outside = path not in BESIDE.values() and not path.startswith("docs/")
         if file is None or is_outside or file.inclusion.is_excluded():
-            return words if words == path or words.startswith("\0") else f"{words} (`{path}`)"
+            if words.startswith("\0"):  # it is code already
+                return words
+            return f"`{path}`" if words == path else f"{words} (`{path}`)"
         if words.endswith(".md") and file.page is not None and file.page.title:
             words = str(file.page.title)
         to = posixpath.relpath(name, posixpath.dirname(page.file.src_uri) or ".")
