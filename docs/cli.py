@@ -28,10 +28,12 @@ PAGE = Path(__file__).with_name("cli.md")
 HEAD = """\
 # Commands and options
 
-Written by `python docs/cli.py` from the texts of `isplitlbi COMMAND --help`. What the commands are for, with examples, is in [commands.md](commands.md).
+Written by `python docs/cli.py` from the texts of `isplitlbi COMMAND --help`. What the commands are
+for, with examples, is in [commands.md](commands.md).
 
-Every command takes `--help`; `isplitlbi --version` shows the version. Exit codes: 0, the command did what was asked; 2, it was refused, and a sentence says what to
-do; 3, of `check` alone, the votes can be used, with warnings; 130, the command was interrupted.
+Every command takes `--help`; `isplitlbi --version` shows the version. Exit codes: 0, the command
+did what was asked; 2, it was refused, and a sentence says what to do; 3, of `check` alone, the
+votes can be used, with warnings; 130, the command was interrupted.
 """
 
 PLACEHOLDERS = {
@@ -81,7 +83,9 @@ def parameter_of(parameter: inspect.Parameter) -> Parameter:
     words = info.metavar or placeholder(kind)
     spelling = ", ".join(f"`{spelling}`" for spelling in spellings)
     default = "required" if is_required else told(parameter.default, info.show_default)
-    return Parameter(spelling + (f" `{words}`" if words else ""), default, one_line(info.help), False)
+    return Parameter(
+        spelling + (f" `{words}`" if words else ""), default, one_line(info.help), False
+    )
 
 
 def placeholder(kind: Any) -> str:

@@ -1,9 +1,9 @@
 """What `make docs` adds to the pages of docs/: a hook of MkDocs, named in mkdocs.yml.
 
-The pages are written for a repository browser, and stay so. Here, the README becomes the first page,
-links between pages are named after the pages, links to files that are not on the site become plain
-text, and the first use of a word of the glossary on a page leads there. The reference of Python is
-made from what `isplitlbi` and its modules list in ``__all__``.
+The pages are written for a repository browser, and stay so. Here, the README becomes the first
+page, links between pages are named after the pages, links to files that are not on the site become
+plain text, and the first use of a word of the glossary on a page leads there. The reference of
+Python is made from what `isplitlbi` and its modules list in ``__all__``.
 """
 
 from __future__ import annotations
@@ -125,14 +125,15 @@ def entries_of(nav: Any) -> Iterator[list[Any]]:
 USERS_HEAD = """\
 # Python
 
-What is listed here is public: the package lists it in `__all__`, or one of its modules does. Most programs need the first page alone. What is not listed may change from one
-version to the next.
+What is listed here is public: the package lists it in `__all__`, or one of its modules does. Most
+programs need the first page alone. What is not listed may change from one version to the next.
 """
 
 DEVELOPERS_HEAD = """\
 # Inside
 
-Public names that programs seldom need: how fits are computed, and where the work is done. They are for those who change the library ([CONTRIBUTING.md](../contributing.md)).
+Public names that programs seldom need: how fits are computed, and where the work is done. They are
+for those who change the library ([Contributing](../contributing.md)).
 """
 
 
@@ -294,27 +295,39 @@ def overview(head: str, names: tuple[str, ...]) -> Iterator[str]:
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
     """Make links and lists of a page those of the site."""
+    page.meta.setdefault("search", {"boost": boost_of(page.file.src_uri)})
     if page.file.src_uri.startswith("reference/"):
         return markdown
     return outside_code(lists_apart(markdown), lambda text: with_links(text, page, files))
 
 
-def outside_code(markdown: str, change: Callable[[str], str]) -> str:
-    """Return a text with everything changed but its code.
+def boost_of(page: str) -> float:
+    """Return how near the top a search lists a page: what explains a word before what uses it."""
+    if page == GLOSSARY:
+        return 4.0
+    if page in ("api.md", "changelog.md") or page in map(page_of, rooms()[1]):
+        return 0.1
+    return 0.4 if page.startswith("reference/") else 1.0
 
-    Code in a line is hidden meanwhile: it may be a part of the words of a link.
-    """
+
+def outside_code(markdown: str, change: Callable[[str], str]) -> str:
+    """Return a text with everything changed but its code."""
     parts, end = [], 0
-    for fence in [*FENCE.finditer(markdown), None]:
-        text = markdown[end : fence.start() if fence else None]
-        code = CODE.findall(text)
-        numbered = iter(range(len(code)))
-        text = change(CODE.sub(lambda _: f"\0{next(numbered)}\0", text))
-        parts.append(re.sub("\0(\\d+)\0", lambda place: code[int(place[1])], text))
-        if fence:
-            parts.append(fence[0])
-            end = fence.end()
-    return "".join(parts)
+    for fence in FENCE.finditer(markdown):
+        parts += [around_code(markdown[end : fence.start()], change), fence[0]]
+        end = fence.end()
+    return "".join([*parts, around_code(markdown[end:], change)])
+
+
+def around_code(text: str, change: Callable[[str], str]) -> str:
+    """Return running text with everything changed but the code in its lines.
+
+    The code is hidden meanwhile, and not cut out: it may be a part of the words of a link.
+    """
+    code = CODE.findall(text)
+    numbers = iter(range(len(code)))
+    hidden = change(CODE.sub(lambda _: f"\0{next(numbers)}\0", text))
+    return re.sub("\0(\\d+)\0", lambda place: code[int(place[1])], hidden)
 
 
 def lists_apart(markdown: str) -> str:
@@ -382,12 +395,13 @@ def on_page_content(content: str, page: Page, config: MkDocsConfig, files: Files
 def with_glosses(content: str, address: str) -> str:
     """Return HTML in which the first use of each word in running text is a link."""
     words = sorted(GLOSSED, key=len, reverse=True)
-    use = re.compile(rf"(?<![\w-])({'|'.join(map(re.escape, words))})(?![\w-])", re.IGNORECASE)
+    any_word = "|".join(re.escape(word).replace("\\ ", r"\s+") for word in words)
+    use = re.compile(rf"(?<![\w-])({any_word})(?![\w-])", re.IGNORECASE)
     used: set[str] = set()
     open_tags: list[str] = []
 
     def gloss(word: re.Match[str]) -> str:
-        anchor = GLOSSED[word[0].lower()]
+        anchor = GLOSSED[" ".join(word[0].lower().split())]
         if anchor in used:
             return word[0]
         used.add(anchor)

@@ -16,10 +16,10 @@ from typing import NamedTuple
 
 import polars as pl
 import pytest
-from commands import invoke
-from test_docs import shown
 
+from commands import invoke
 from isplitlbi import Comparisons, ISplitLBI, save_model
+from test_docs import shown
 
 ROOT = Path(__file__).resolve().parents[1]
 README = ROOT / "README.md"

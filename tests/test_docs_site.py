@@ -8,6 +8,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import pytest
+
 from commands import invoke
 from test_docs import api, script
 
@@ -79,8 +80,12 @@ def test_every_word_that_leads_to_the_glossary_is_in_it(pages):
 
 
 def test_only_the_first_use_of_a_word_in_running_text_leads_to_the_glossary(pages):
-    content = "<h2>Tiers</h2><p>A <code>tier</code>, a <b>tier</b> and tiers.</p><pre>tier</pre>"
+    content = (
+        "<h2>Tiers</h2><p>A <code>tier</code>, a <b>tier</b> and tiers; a tie\nthreshold.</p>"
+        "<pre>tier</pre>"
+    )
     found = pages.with_glosses(content, "glossary.html")
+    assert 'href="glossary.html#tie-threshold"' in found
     assert found.count('href="glossary.html#tier"') == 1
     assert '<b><a class="gloss"' in found
 

@@ -4,6 +4,7 @@ if (location.protocol === "file:") {
   window.Worker = class extends EventTarget {
     constructor(url) {
       super()
+      const home = new URL(url, location)
       this.onmessage = this.onerror = null
       this.frame = document.createElement("iframe")
       this.frame.hidden = true
@@ -13,7 +14,7 @@ if (location.protocol === "file:") {
         const add = (source) =>
           new Promise((done, fail) => {
             const script = inside.document.createElement("script")
-            script.src = new URL(source, url)
+            script.src = new URL(source, home)
             script.onload = done
             script.onerror = () => fail(new Error(`${source} cannot be loaded`))
             inside.document.body.appendChild(script)
@@ -21,7 +22,7 @@ if (location.protocol === "file:") {
         inside.importScripts = (...sources) =>
           sources.reduce((before, source) => before.then(() => add(source)), Promise.resolve())
         inside.postMessage = (data) => this.say(new MessageEvent("message", { data }))
-        add(url).then(loaded, failed)
+        add(home).then(loaded, failed)
       })
       this.ready.catch((error) => this.say(new ErrorEvent("error", { error, message: error.message })))
     }
