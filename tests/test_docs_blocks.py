@@ -18,7 +18,7 @@ import polars as pl
 import pytest
 
 from commands import invoke
-from isplitlbi import Comparisons, ISplitLBI, save_model
+from isplitlbi import ISplitLBI, save_model
 from test_docs import shown
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -83,13 +83,14 @@ HERE = [block for block in BLOCKS if not block.is_run_elsewhere and block.key no
 @pytest.fixture(scope="module")
 def study():
     """Fit the two small studies of docs/, once for all pages."""
-    drinks = Comparisons.read(ROOT / "docs" / "votes.csv")
+    drinks_frame = pl.read_csv(ROOT / "docs" / "votes.csv")
     arena = pl.read_csv(ROOT / "docs" / "data" / "arena.csv")
     return SimpleNamespace(
-        drinks=pl.read_csv(ROOT / "docs" / "votes.csv"),
+        drinks=drinks_frame,
+        few=drinks_frame.head(300),  # where only the columns matter
         arena=arena,
         lengths=pl.read_csv(ROOT / "docs" / "data" / "lengths.csv"),
-        model=ISplitLBI().fit(drinks),
+        model=ISplitLBI().fit(drinks_frame),
         arena_model=ISplitLBI(with_tests=False).fit(arena),
     )
 
@@ -133,12 +134,12 @@ def with_next_week(study, folder):
 
 def in_many_formats(study, folder):
     """Write votes of several files, each in another format and layout."""
-    ids = pl.Series("vote_id", [f"v{number}" for number in range(len(study.drinks))])
-    with_ids = study.drinks.with_columns(ids)
-    with_ids.head(700).write_csv(folder / "may.csv")
-    with_ids.tail(len(with_ids) - 700).write_csv(folder / "june.csv")
-    study.drinks.tail(500).write_parquet(folder / "june.parquet")
-    study.arena.write_ndjson(folder / "arena.jsonl")
+    ids = pl.Series("vote_id", [f"v{number}" for number in range(len(study.few))])
+    with_ids = study.few.with_columns(ids)
+    with_ids.head(200).write_csv(folder / "may.csv")
+    with_ids.tail(100).write_csv(folder / "june.csv")
+    study.few.tail(100).write_parquet(folder / "june.parquet")
+    study.arena.head(300).write_ndjson(folder / "arena.jsonl")
     with gzip.open(folder / "votes.csv.gz", "wb") as file:
         file.write((folder / "votes.csv").read_bytes())
 
@@ -156,32 +157,33 @@ BEFORE_A_PAGE = {
 
 def as_rater(study):
     names = {"user": "rater", "left": "first", "right": "second", "winner": "verdict"}
-    return study.drinks.rename(names)
+    return study.few.rename(names)
 
 
 def as_arena(study):
-    return study.arena.rename({"judge": "rater"})
+    return study.arena.head(300).rename({"judge": "rater"})
 
 
 def as_crowd_kit(study):
-    decided = study.drinks.filter(pl.col("winner") != "tie")
+    decided = study.few.filter(pl.col("winner") != "tie")
     is_left = pl.col("winner") == "left"
     return decided.with_columns(winner=pl.when(is_left).then("left").otherwise("right"))
 
 
 def with_times(study):
     numbers = pl.int_range(pl.len())
-    return study.drinks.with_columns(submitted_at=numbers, seconds=4.0 + numbers % 7)
+    return study.few.with_columns(submitted_at=numbers, seconds=4.0 + numbers % 7)
 
 
 def with_features(study):
-    prices = pl.Series(range(len(study.lengths))) % 7
-    return study.lengths.with_columns(price_left=prices, price_right=prices.reverse())
+    lengths = study.lengths.head(300)
+    prices = pl.Series(range(len(lengths))) % 7
+    return lengths.with_columns(price_left=prices, price_right=prices.reverse())
 
 
 def in_numbers(study):
     words = {"right": "0", "tie": "0.5", "left": "1"}
-    return study.drinks.with_columns(pl.col("winner").replace(words))
+    return study.few.with_columns(pl.col("winner").replace(words))
 
 
 def without_users(study):
