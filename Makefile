@@ -14,7 +14,7 @@ unexport ISPLITLBI_BACKEND NUMBA_DISABLE_JIT
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test coverage browser lowest package lint bench clean
+.PHONY: help setup demo test coverage browser lowest package lint bench docs clean
 
 help:  ## say what there is
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' \
@@ -80,8 +80,13 @@ bench: $(VENV)/.ready-bench  ## run every script of benchmarks/, one after anoth
 		echo "== $$script"; $(BIN)/python "$$script"; \
 	done
 
+docs: $(VENV)/.ready-docs $(VENV)/.ready-test  ## build the pages of the documentation into site/, and check them
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+	$(BIN)/python -m pytest -q tests/test_docs_site.py
+	@echo "Open site/index.html."
+
 clean:  ## remove .venv and everything that was built or cached
-	rm -rf $(VENV) .venv-lowest build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-lowest build dist site .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	rm -f .coverage .coverage.*
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
