@@ -376,7 +376,7 @@ def log_loss(model: ISplitLBI, votes: Comparisons) -> float:
 SURE, LEAST_RIGHT, MOST_RIGHT = 0.9, 0.87, 0.95
 STOPPING = {"alike": (10, 20), "clustered": (10, 20)}
 MOST_OF_STOPPING = 500
-STEP = 0.05  # of the votes: with larger batches, the plan would be surer than asked for when it stops
+STEP = 0.05  # of the votes: after larger batches, the plan would be surer than was asked for
 
 
 def stop(first_seed: int, n_seeds: int, cell: str) -> bool:
