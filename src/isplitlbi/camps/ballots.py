@@ -23,6 +23,7 @@ from isplitlbi.typing import Floats, Mask, Places
 
 __all__ = ["Ballots", "Batch"]
 
+WIDER = 1.2  # by which factor users of a batch may have more items than the first
 AT_ONCE = 1 << 19  # numbers of the matrices of some users, which are worked on together
 
 
@@ -124,7 +125,9 @@ class Ballots:
         begin, first_edge = 0, np.searchsorted(self.user, np.arange(self.n_users + 1))
         while begin < len(voters):
             widest = size[voters[begin:]]
-            end = begin + max(int(np.sum(np.arange(1, len(widest) + 1) * widest**2 <= AT_ONCE)), 1)
+            fits = np.arange(1, len(widest) + 1) * widest**2 <= AT_ONCE
+            fits &= widest <= WIDER * widest[0] + 1
+            end = begin + max(int(fits.sum()), 1)
             users, width = voters[begin:end], int(size[voters[end - 1]])
             place = np.arange(width)
             there = place < size[users][:, None]

@@ -22,7 +22,7 @@ from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.data.splits import fold_of_votes
 from isplitlbi.typing import Floats, Mask, Places
 
-__all__ = ["Camps", "Trial", "find_camps"]
+__all__ = ["Account", "Camps", "Trial", "find_camps"]
 
 N_FOLDS = 5
 # By how many standard errors camps must predict better than what is simpler, and by how many fewer
@@ -141,7 +141,7 @@ class _Search:
             trials.append(self.trial(Account(n_camps)))
             best = min(trials[:-1], key=lambda each: float(each.loss.sum()))
             gain, error = trials[-1].gain_over(best)
-            worse = 0 if gain > NEARLY * error else worse + 1
+            worse = 0 if gain > max(NEARLY * error, LEAST_GAIN) else worse + 1
             if worse == PATIENCE:
                 break
         single, chosen = trials[0], _fewest(trials)

@@ -34,11 +34,12 @@ __all__ = ["Mixture", "Shares", "improved", "shares_of"]
 CARELESS_VARIANCE = 0.01  # how far scores of the careless are from equal
 LEAST_VARIANCE = 1e-4
 MOST_OF_SCALE = 0.25  # a variance: beyond half of its scores, a user is of another mind
-FAR = 1e3  # the variance of what is hardly held
+HOLD_OF_AXES = 1e-2  # a precision, which keeps axes finite
 LEAST_SHARE = 1e-4
 HELD_SHARE = 1.0  # users that every camp is given beforehand, so that none is empty
 SLOWEST, FASTEST = 0.5, 2.0  # by which factor a variance changes in a step
-STEPS_BETWEEN = 60
+MOST_STEPS = 60
+ABOUT_THE_SAME = 0.02  # a variance that has changed by less need not be looked at anew
 ENOUGH = 1e-3  # gain of a step per user, below which it was the last
 
 
@@ -102,9 +103,7 @@ def shares_of(told: Told, mixture: Mixture) -> Shares:
     joint = np.log(np.maximum(mixture.shares, LEAST_SHARE)) + np.stack(log_density, axis=1)
     most = joint.max(axis=1, keepdims=True)
     density = most[:, 0] + np.log(np.exp(joint - most).sum(axis=1))
-    return Shares(
-        np.exp(joint - density[:, None]), density, np.stack(factors), np.stack(spread)
-    )
+    return Shares(np.exp(joint - density[:, None]), density, np.stack(factors), np.stack(spread))
 
 
 def _inverted(systems: Floats) -> tuple[Floats, Floats]:
@@ -114,23 +113,26 @@ def _inverted(systems: Floats) -> tuple[Floats, Floats]:
     return np.linalg.inv(systems), np.linalg.slogdet(systems)[1]
 
 
-def improved(told: Told, mixture: Mixture, n_steps: int = STEPS_BETWEEN) -> tuple[Mixture, float]:
+def improved(told: Told, mixture: Mixture, n_steps: int = MOST_STEPS) -> tuple[Mixture, float]:
     """Take steps of the EM algorithm until they gain next to nothing; return the log-density."""
     before, n_users = -np.inf, max(len(told.present), 1)
+    information, taste = told.information(mixture.taste), mixture.taste
     for _ in range(n_steps):
         shares = shares_of(told, mixture)
         now = float(shares.log_density.sum())
         if abs(now - before) < ENOUGH * n_users:
             break
-        before, mixture = now, _step(told, mixture, shares)
+        if abs(mixture.taste - taste) > ABOUT_THE_SAME * taste:
+            information, taste = told.information(mixture.taste), mixture.taste
+        before, mixture = now, _step(told, mixture, shares, information)
     return mixture, float(shares_of(told, mixture).log_density.sum())
 
 
-def _step(told: Told, mixture: Mixture, shares: Shares) -> Mixture:
+def _step(told: Told, mixture: Mixture, shares: Shares, information: Floats) -> Mixture:
     """Return the mixture that fits best what is known of the users."""
-    mixture = _with_scores(told, mixture, shares)
+    mixture = _with_scores(told, mixture, shares, information)
     for axis in range(len(mixture.axes)):
-        mixture = _with_axis(told, mixture, shares, axis)
+        mixture = _with_axis(told, mixture, shares, information, axis)
     mixture = _with_taste(told, mixture, shares)
     here = shares.of_camps[told.present]
     size = here.sum(axis=0) + HELD_SHARE
@@ -143,7 +145,7 @@ def _step(told: Told, mixture: Mixture, shares: Shares) -> Mixture:
     return replace(mixture, shares=size / size.sum(), scale=float(scale))
 
 
-def _with_scores(told: Told, mixture: Mixture, shares: Shares) -> Mixture:
+def _with_scores(told: Told, mixture: Mixture, shares: Shares, information: Floats) -> Mixture:
     """Fit the scores of every camp, held towards what is common to all camps."""
     variance = 1.0 / told.precision + mixture.taste
     along_axes, root = told.along @ mixture.axes.T, np.sqrt(mixture.scale)
@@ -159,7 +161,7 @@ def _with_scores(told: Told, mixture: Mixture, shares: Shares) -> Mixture:
         weight = shares.of_camps[:, camp][told.owner] / variance
         reading = slope[told.owner] * told.value
         reading = reading - np.sum(along_axes * both[told.owner], axis=1)
-        system = told.along.T @ (told.along * (weight * square[told.owner])[:, None])
+        system = told.together(information, shares.of_camps[:, camp] * square)
         system[np.diag_indices(n_items)] += 1.0 / mixture.apart
         errors[camp] = np.linalg.inv(system)
         scores[camp] = errors[camp] @ (told.along.T @ (weight * reading) + common / mixture.apart)
@@ -170,11 +172,14 @@ def _with_scores(told: Told, mixture: Mixture, shares: Shares) -> Mixture:
     return replace(mixture, scores=scores, errors=errors, apart=max(apart, LEAST_VARIANCE))
 
 
-def _with_axis(told: Told, mixture: Mixture, shares: Shares, axis: int) -> Mixture:
+def _with_axis(
+    told: Told, mixture: Mixture, shares: Shares, information: Floats, axis: int
+) -> Mixture:
     """Fit one of the axes, the others given."""
     variance = 1.0 / told.precision + mixture.taste
-    along_axes, root, n_items = told.along @ mixture.axes.T, np.sqrt(mixture.scale), mixture.scores
-    system, pull = np.eye(n_items.shape[1]) * 1e-2, np.zeros(n_items.shape[1])
+    along_axes, root = told.along @ mixture.axes.T, np.sqrt(mixture.scale)
+    n_items = mixture.scores.shape[1]
+    system, pull = np.eye(n_items) * HOLD_OF_AXES, np.zeros(n_items)
     others = [each for each in range(len(mixture.axes)) if each != axis]
     for camp, expected in enumerate((told.along @ mixture.scores.T).T):
         mean, spread = shares.factors[camp], shares.spread[camp]
@@ -185,8 +190,8 @@ def _with_axis(told: Told, mixture: Mixture, shares: Shares, axis: int) -> Mixtu
         reading = reading - root * second[:, own, 0][told.owner] * expected
         for other in others:
             reading = reading - second[:, own, 1 + other][told.owner] * along_axes[:, other]
-        square = second[:, own, own][told.owner]
-        system += told.along.T @ (told.along * (weight * square)[:, None])
+        square = second[:, own, own]
+        system += told.together(information, shares.of_camps[:, camp] * square)
         pull += told.along.T @ (weight * reading)
     axes = mixture.axes.copy()
     axes[axis] = np.linalg.solve(system, pull)

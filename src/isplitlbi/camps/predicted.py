@@ -53,7 +53,7 @@ def _margins(
     is_careless = camp == mixture.n_camps
     taste = CARELESS_VARIANCE if is_careless else mixture.taste
     gain = taste * precision / (1.0 + taste * precision)
-    known = np.einsum("usr,ur,utr->ust", axes, gain, axes)
+    known = (axes * gain[:, None, :]) @ axes.transpose(0, 2, 1)
     row, left, right = batch.row, batch.left, batch.right
     at_left, at_right = known[row, left, left], known[row, right, right]
     variance = taste * (2.0 - at_left - at_right + 2.0 * known[row, left, right])
@@ -69,7 +69,7 @@ def _margins(
     own = expected + np.einsum("usr,ur->us", axes, gain * residual)
     # What is not known of the factors enters the margin as far as readings do not correct it.
     left_over = np.stack(columns, axis=2)
-    left_over = left_over - np.einsum("ust,uta->usa", known, left_over)
+    left_over = left_over - known @ left_over
     apart = left_over[row, left] - left_over[row, right]
     variance = variance + np.einsum("ea,eab,eb->e", apart, covariance[row], apart)
     return own[row, left] - own[row, right], variance

@@ -48,6 +48,8 @@ class Told:
     owner: Places  # whose each is
     present: Places  # users who have readings
     start: Places  # the first reading of each
+    pair: Places  # of the numbers of `information`: which two items, as one number
+    of_pair: Places  # and whose each is
 
     @classmethod
     def of(cls, n_users: int, n_items: int, bowls: tuple[Bowl, ...]) -> Told:
@@ -65,9 +67,12 @@ class Told:
         precision = np.concatenate([each.precision[each.precision > 0.0] for each in bowls])
         value = np.concatenate([each.value[each.precision > 0.0] for each in bowls])
         along = np.concatenate(parts)[order]
+        pair = [_pairs(each.batch, n_items) for each in bowls]
+        of_pair = [np.repeat(each.batch.users, each.axes[0].size) for each in bowls]
         return cls(
-            n_users, bowls, along, value[order], precision[order], of_user[order], present, start
-        )
+            n_users, bowls, along, value[order], precision[order], of_user[order], present, start,
+            np.concatenate(pair), np.concatenate(of_pair),
+        )  # fmt: skip
 
     def per_user(self, values: Floats) -> Floats:
         """Add up what belongs to readings, user by user."""
@@ -75,6 +80,26 @@ class Told:
         if len(self.present):
             found[self.present] = np.add.reduceat(values, self.start, axis=0)
         return found
+
+    def information(self, taste: float) -> Floats:
+        """Return what all readings tell of two items each, if scores scatter by a variance."""
+        parts = []
+        for bowl in self.bowls:
+            weight = bowl.precision / (1.0 + taste * bowl.precision)
+            parts.append((bowl.axes * weight[:, None, :]) @ bowl.axes.transpose(0, 2, 1))
+        return np.concatenate([part.ravel() for part in parts])
+
+    def together(self, information: Floats, weight: Floats) -> Floats:
+        """Return the sum of the users' information, times a weight of each, as a matrix."""
+        n_items = self.along.shape[1]
+        size = n_items + 1
+        found = np.bincount(self.pair, information * weight[self.of_pair], size * size)
+        return found.reshape(size, size)[:n_items, :n_items].copy()
+
+
+def _pairs(batch: Batch, n_items: int) -> Places:
+    items = batch.items
+    return (items[:, :, None] * (n_items + 1) + items[:, None, :]).ravel()
 
 
 def told_by(ballots: Ballots, counts: Floats, centre: Floats, variance: float) -> Told:
@@ -89,9 +114,7 @@ def told_by(ballots: Ballots, counts: Floats, centre: Floats, variance: float) -
     return Told.of(ballots.n_users, ballots.n_items, bowls)
 
 
-def _bowl(
-    ballots: Ballots, counts: Floats, batch: Batch, centre: Floats, variance: float
-) -> Bowl:
+def _bowl(ballots: Ballots, counts: Floats, batch: Batch, centre: Floats, variance: float) -> Bowl:
     """Find the best scores of some users by Newton's method, and the bowl around them."""
     own, eye = np.zeros_like(centre), np.eye(centre.shape[1]) / variance
     for _ in range(N_STEPS):

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 import isplitlbi
-from isplitlbi.cli import comparing, decomposing, demo, later, models, planning, votes
+from isplitlbi.cli import comparing, decomposing, demo, grouping, later, models, planning, votes
 
 __all__ = ["app"]
 
@@ -28,6 +28,7 @@ COMMANDS = (
     models.rank,
     models.abnormal,
     decomposing.decompose,
+    grouping.groups,
     models.predict,
     models.recommend,
     models.report,
