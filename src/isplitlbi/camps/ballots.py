@@ -156,4 +156,4 @@ def _counts(votes: Comparisons, edge: Places, n_edges: int, which: Mask | None =
     weight = weight if which is None else np.where(which, weight, 0.0)
     weight = np.where(edge >= 0, weight, 0.0)
     key = (1 - votes.outcome.astype(np.int64)) * n_edges + np.maximum(edge, 0)
-    return np.bincount(key, weight, 3 * n_edges).reshape(3, n_edges)
+    return np.asarray(np.bincount(key, weight, 3 * n_edges), dtype=np.float64).reshape(3, n_edges)

@@ -110,7 +110,7 @@ def _inverted(systems: Floats) -> tuple[Floats, Floats]:
     """Return the inverses of small matrices, and the logarithms of their determinants."""
     if systems.shape[1] == 1:  # most often
         return 1.0 / systems, np.log(systems[:, 0, 0])
-    return np.linalg.inv(systems), np.linalg.slogdet(systems)[1]
+    return np.asarray(np.linalg.inv(systems)), np.asarray(np.linalg.slogdet(systems)[1])
 
 
 def improved(told: Told, mixture: Mixture, n_steps: int = MOST_STEPS) -> tuple[Mixture, float]:

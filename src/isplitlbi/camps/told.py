@@ -94,7 +94,7 @@ class Told:
         n_items = self.along.shape[1]
         size = n_items + 1
         found = np.bincount(self.pair, information * weight[self.of_pair], size * size)
-        return found.reshape(size, size)[:n_items, :n_items].copy()
+        return np.array(found.reshape(size, size)[:n_items, :n_items], dtype=np.float64)
 
 
 def _pairs(batch: Batch, n_items: int) -> Places:
@@ -140,9 +140,9 @@ def _derivatives(
     (n_users, n_slots), size = scores.shape, scores.size
     at_left, at_right = row * n_slots + left, row * n_slots + right
     slope = np.bincount(at_left, by_margin, size) - np.bincount(at_right, by_margin, size)
-    bend = -np.bincount(at_left * n_slots + right, curvature, size * n_slots)
-    bend = bend.reshape(n_users, n_slots, n_slots)
+    together = np.bincount(at_left * n_slots + right, curvature, size * n_slots)
+    bend: Floats = -np.asarray(together.reshape(n_users, n_slots, n_slots), dtype=np.float64)
     bend = bend + bend.transpose(0, 2, 1)
     at = np.arange(n_slots)
     bend[:, at, at] -= bend.sum(axis=2)
-    return slope.reshape(n_users, n_slots), bend
+    return np.asarray(slope, dtype=np.float64).reshape(n_users, n_slots), bend

@@ -217,6 +217,7 @@ class Groups(Tabular):
             return "One group: more were not tried."
         best = min(several, key=lambda each: float(each.loss.sum()))
         gain, error = best.gain_over(self.single)
+        gain += 0.0 if round(gain, 2) else -gain  # no minus before 0.00
         by_degrees = [each for each in self.trials if each.account.n_axes]
         if by_degrees and min(each.loss.sum() for each in by_degrees) < self.single.loss.sum():
             return (
@@ -236,8 +237,8 @@ class Groups(Tabular):
             f"{NUMBERS[len(self)]} groups, of {', '.join(sizes[:-1])} and {sizes[-1]} "
             f"{self.nouns.users}. They predict held-out votes better than one group does: the "
             f"log-loss is {self.chosen.loss.sum() / self.amount:.3f} instead of "
-            f"{self.single.loss.sum() / self.amount:.3f} (gain per {self.nouns.user} {gain:.2f}, with "
-            f"a standard error of {error:.2f})."
+            f"{self.single.loss.sum() / self.amount:.3f} (gain per {self.nouns.user} {gain:.2f}, "
+            f"with a standard error of {error:.2f})."
         )
 
     def _of_group(self, group: Group, show: Callable[[Any], str]) -> str:
@@ -259,11 +260,10 @@ class Groups(Tabular):
         for pair in sorted({each.groups for each in self.turned}):
             these = [each for each in self.turned if each.groups == pair]
             told = ", ".join(f"{show(each.above)} above {show(each.below)}" for each in these[:3])
-            pairs = counted(
-                len(these), f"pair of {self.nouns.items}", f"pairs of {self.nouns.items}"
-            )
+            pairs = counted(len(these), "pair")
             said.append(
-                f"Groups {pair[0]} and {pair[1]} clearly put {pairs} in opposite orders. Group "
+                f"Groups {pair[0]} and {pair[1]} clearly put {pairs} of {self.nouns.items} in "
+                f"opposite orders. Group "
                 f"{pair[0]}, unlike group {pair[1]}, has {told}."
             )
         return said
