@@ -279,7 +279,7 @@ def groups_of(
     progress: Callable[[float], None] | None = None,
 ) -> Groups:
     """Find groups of the users of a model; see `groups`."""
-    if isinstance(most, bool) or int(most) != most or not 1 <= most <= MOST_GROUPS:
+    if isinstance(most, bool) or most not in range(1, MOST_GROUPS + 1):
         raise InvalidSetting(f"most is {most}; it must be a whole number from 1 to {MOST_GROUPS}.")
     votes = in_order(model.votes())
     voted = votes.votes_per_user > 0

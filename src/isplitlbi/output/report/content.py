@@ -21,6 +21,7 @@ from isplitlbi.estimators.leaderboard import Leaderboard
 from isplitlbi.model.terms import Side
 from isplitlbi.nouns import Nouns
 from isplitlbi.output.report.boards import Board, boards_of, is_large, rows_of
+from isplitlbi.output.report.groups import groups_of
 from isplitlbi.output.report.ids import plain_id, shown_id
 from isplitlbi.output.report.parts import parts_of
 from isplitlbi.output.report.people import Cards, features_of, people_of
@@ -72,7 +73,9 @@ def tell(
     progress(0.3, "looking through the votes")
     health = check(model.votes(), sides="known" if model.has_sides else "unknown")
     boards = boards_of(model, lambda share, what: progress(0.4 + 0.5 * share, what))
-    progress(0.9, "writing")
+    progress(0.9, "looking for groups")
+    groups = groups_of(model)
+    progress(0.95, "writing")
     nouns, verdict = model.nouns, _verdict(health, model.nouns)
     return {
         **of_users,
@@ -108,6 +111,7 @@ def tell(
         "has_habits": model.terms_.has_habits,
         "list_titles": LIST_TITLES,
         "people": people_of(model, cards),
+        "groups": groups,
         "parts": parts_of(model),
         "plan": plan_of(model),
         "features": features_of(model),
