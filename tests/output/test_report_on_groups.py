@@ -1,4 +1,4 @@
-"""The section of the report on groups of people: with several, with one, and where there is none."""
+"""The section of the report on groups of people: with several, with one, and without any."""
 
 import re
 from dataclasses import replace
