@@ -25,8 +25,8 @@ from isplitlbi.typing import Floats, Mask, Places
 __all__ = ["Account", "Camps", "Trial", "find_camps"]
 
 N_FOLDS = 5
-# By how many standard errors camps must predict better than what is simpler, and by how many fewer
-# camps may predict worse than more.
+# By how many standard errors camps must predict better than one camp; and by how many they must
+# predict better than axes, and fewer camps may predict worse than more.
 CLEARLY, NEARLY = 2.0, 1.0
 LEAST_GAIN = 0.05  # nats per user: what is less matters to nobody
 PATIENCE = 2  # how many numbers of camps are tried after the best
@@ -149,7 +149,7 @@ class _Search:
             n_axes = min(chosen.account.n_camps - 1, MOST_AXES)
             rivals = [self.trial(Account(1, 1 + each)) for each in range(n_axes)]
             trials += rivals
-            if not all(_clearly(chosen, each) for each in (single, *rivals)):
+            if not (_clearly(chosen, single) and all(_better(chosen, each) for each in rivals)):
                 chosen = single
         mixture = _fitted(self.whole, chosen.account, self.seed)
         of_users = self.placed(mixture)
@@ -191,6 +191,12 @@ def _fewest(trials: list[Trial]) -> Trial:
         if gain <= max(NEARLY * error, LEAST_GAIN):
             return each
     return best
+
+
+def _better(one: Trial, other: Trial) -> bool:
+    """Say whether camps beat people along axes, who win by far where there are no gaps."""
+    gain, error = one.gain_over(other)
+    return gain > NEARLY * error
 
 
 def _clearly(one: Trial, other: Trial) -> bool:
