@@ -33,6 +33,9 @@ PATIENCE = 2  # how many numbers of camps are tried after the best
 LEAST_MEMBERS, LEAST_PART = 3, 0.05  # of a camp: users, and their share
 MOST_AXES = 3
 N_STARTS, FIRST_STEPS, LLOYD_STEPS = 4, 6, 8
+# At least so far apart are users when a search begins, though one camp and the careless seem
+# to explain everybody: the careless may be a camp.
+LEAST_VARIANCE = 0.25
 USUAL_VARIANCE = 1.0  # of users around the consensus, before anything is known
 MOST_NUMBERS = 20_000_000  # readings times items that are worked on
 
@@ -113,6 +116,7 @@ class Alone(NamedTuple):
         single, _ = improved(told, Mixture.starting(centre[None]))
         scores = single.scores[0]
         variance = single.taste + single.scale * float(np.mean(scores**2))
+        variance = max(variance, LEAST_VARIANCE)
         told = told_by(ballots, counts, scores, variance)
         return cls(told, improved(told, single)[0], scores, variance)
 
@@ -243,9 +247,9 @@ def _fitted(alone: Alone, account: Account, seed: int) -> Mixture:
 def _own_scores(told: Told, single: Mixture) -> Floats:
     """Return by how much the scores of users who have voted differ from those of all."""
     found = np.zeros((told.n_users, told.along.shape[1] + 1))
-    scores = np.append(single.scores[0], 0.0)
+    scores, taste = np.append(single.scores[0], 0.0), max(single.taste, USUAL_VARIANCE)
     for batch, axes, precision, value in told.bowls:
-        gain = single.taste * precision / (1.0 + single.taste * precision)
+        gain = taste * precision / (1.0 + taste * precision)
         residual = value - np.einsum("usr,us->ur", axes, scores[batch.items])
         own = np.einsum("usr,ur->us", axes, gain * residual)
         np.add.at(found, (batch.users[:, None], batch.items), own)

@@ -64,7 +64,7 @@ class Mixture:
     def starting(cls, scores: Floats, axes: Floats | None = None) -> Mixture:
         """Begin with the scores of camps, all of a size."""
         n_camps, n_items = scores.shape
-        shares = np.append(np.full(n_camps, 0.95 / n_camps), 0.05)
+        shares = np.append(np.full(n_camps, 0.98 / n_camps), 0.02)
         axes = np.zeros((0, n_items)) if axes is None else axes
         nothing = np.zeros((n_camps, n_items, n_items))
         return cls(scores, shares, 0.1, 0.05, 1.0, axes, nothing)

@@ -73,9 +73,7 @@ def tell(
     progress(0.3, "looking through the votes")
     health = check(model.votes(), sides="known" if model.has_sides else "unknown")
     boards = boards_of(model, lambda share, what: progress(0.4 + 0.5 * share, what))
-    progress(0.9, "looking for groups")
-    groups = groups_of(model)
-    progress(0.95, "writing")
+    progress(0.9, "writing")
     nouns, verdict = model.nouns, _verdict(health, model.nouns)
     return {
         **of_users,
@@ -111,7 +109,6 @@ def tell(
         "has_habits": model.terms_.has_habits,
         "list_titles": LIST_TITLES,
         "people": people_of(model, cards),
-        "groups": groups,
         "parts": parts_of(model),
         "plan": plan_of(model),
         "features": features_of(model),
@@ -133,7 +130,7 @@ def tell(
 def _of_users(model: ScoreEstimator, progress: Callable[[float, str], None]) -> dict[str, Any]:
     """Return what is told of users, once they are tested; of an anonymous crowd, nothing."""
     if not model.has_users:
-        return {"lists": {}, "chance": "", "n_flagged": 0, "kinds": []}
+        return {"lists": {}, "chance": "", "n_flagged": 0, "kinds": [], "groups": None}
     progress(0.1, "testing users")
     found = model.test_users(progress=lambda share: progress(0.1 + 0.2 * share, "testing users"))
     kinds = Counter(found.kind)
@@ -142,6 +139,7 @@ def _of_users(model: ScoreEstimator, progress: Callable[[float, str], None]) -> 
         "chance": chance_in_words(found.fdr),
         "n_flagged": len(model.abnormal_users_),
         "kinds": [(kind, kinds[kind]) for kind in KINDS if kinds[kind]],
+        "groups": groups_of(model),
     }
 
 
