@@ -8,7 +8,7 @@ apart. Others have two to four groups with rankings of their own, with or withou
 says how often one group was found, how often the right number, how well users were put into groups
 (adjusted Rand index, of the users who are not careless), and the seconds that it took. Exit code 1
 where a target is missed: one group in 90 % of the studies without groups; an index of .9 on the
-average of those with groups. Constants were settled on seeds 0 to 9. With --votes, files of real
+average of those with groups. Constants were settled on seeds below 30. With --votes, files of real
 votes are measured instead, by user, left, right, winner; there is no truth for these.
 """
 
