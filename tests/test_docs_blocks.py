@@ -32,10 +32,9 @@ REAL = "real votes, which cannot be shipped"
 CLUSTER = "the workers of a real cluster"
 # Blocks that cannot run, by their page and their first line, with what is missing.
 NOT_RUN = {
-    (
-        "README.md",
-        "pip install .          # or '.[all]': also the report, figures, clusters, pandas and Arrow",
-    ): "an installation of its own",
+    ("README.md", "pip install .          # or '.[all]': with all that some commands need"): (
+        "an installation of its own"
+    ),
     ("abnormal.md", "$ isplitlbi abnormal age --user u5"): REAL,
     ("abnormal.md", "$ isplitlbi abnormal llmfao --user w32"): REAL,
     ("abnormal.md", "$ isplitlbi abnormal college --user u192"): REAL,

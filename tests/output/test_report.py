@@ -166,7 +166,7 @@ def test_the_page_leads_with_the_ranking_then_both_lists_then_the_rest(page):
     sections = [a["id"] for tag, a in page.elements if tag == "section"]
     assert sections[:4] == ["ranking", "unreliable", "different", "pairs"]
     assert set(sections[4:]) == {
-        "prediction", "plan", "data", "agreement", "people", "parts", "path", "user",
+        "prediction", "plan", "data", "agreement", "people", "groups", "parts", "path", "user",
         "users-section", "settings",
     }  # fmt: skip
 

@@ -22,6 +22,7 @@ from isplitlbi.model.terms import Side
 from isplitlbi.nouns import Nouns
 from isplitlbi.output.report.agreement import agreement_of
 from isplitlbi.output.report.boards import Board, boards_of, is_large, rows_of
+from isplitlbi.output.report.groups import groups_of
 from isplitlbi.output.report.ids import plain_id, shown_id
 from isplitlbi.output.report.parts import parts_of
 from isplitlbi.output.report.people import Cards, features_of, people_of
@@ -130,7 +131,7 @@ def tell(
 def _of_users(model: ScoreEstimator, progress: Callable[[float, str], None]) -> dict[str, Any]:
     """Return what is told of users, once they are tested; of an anonymous crowd, nothing."""
     if not model.has_users:
-        return {"lists": {}, "chance": "", "n_flagged": 0, "kinds": []}
+        return {"lists": {}, "chance": "", "n_flagged": 0, "kinds": [], "groups": None}
     progress(0.1, "testing users")
     found = model.test_users(progress=lambda share: progress(0.1 + 0.2 * share, "testing users"))
     kinds = Counter(found.kind)
@@ -139,6 +140,7 @@ def _of_users(model: ScoreEstimator, progress: Callable[[float, str], None]) -> 
         "chance": chance_in_words(found.fdr),
         "n_flagged": len(model.abnormal_users_),
         "kinds": [(kind, kinds[kind]) for kind in KINDS if kinds[kind]],
+        "groups": groups_of(model),
     }
 
 
