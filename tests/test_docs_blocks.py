@@ -151,6 +151,7 @@ BEFORE_A_PAGE = {
     "commands.md": with_model,
     "comparing.md": in_weeks,
     "formats.md": in_many_formats,
+    "groups.md": with_model,
     "report.md": with_model,
     "asking.md": with_arena_model,
     "next-week.md": with_next_week,

@@ -617,3 +617,11 @@ def test_parts_of_a_folder_all_have_users_or_none_has(tmp_path):
     with pytest.raises(InvalidVotes, match="no users"):
         read_votes(tmp_path)
     assert len(read_votes(tmp_path, anonymous=True).votes) == 2
+
+
+def test_votes_on_pairs_may_say_which_ranking_they_are_from(tmp_path):
+    file = tmp_path / "votes.csv"
+    file.write_text("user,left,right,winner,ranking\nann,tea,milk,left,1\nann,tea,juice,tie,1\n")
+    votes = Comparisons.read(file)
+    assert len(votes) == 2 and votes.items.tolist() == ["juice", "milk", "tea"]
+    assert len(Comparisons.read(file, group="ranking").group) == 2

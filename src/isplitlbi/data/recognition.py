@@ -182,6 +182,8 @@ def _recognise_layout(
         spelled = [name for name in known if column_named(name, columns)]
         absent = {layout.name: _absent(layout, spelled, asked) for layout in layouts}
         fitting = [layout for layout in layouts if not absent[layout.name]]
+    # Where a row is of two items with an outcome, a column of rankings says which row it is from.
+    fitting = [layout for layout in fitting if layout.has_sides] or fitting
     if len(fitting) == 1 or (fitting and asked and fitting[0].name == "canonical"):
         return fitting[0]
     if fitting:

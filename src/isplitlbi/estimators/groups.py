@@ -187,9 +187,7 @@ class Groups(Tabular):
 
     # --- in words ---------------------------------------------------------------------------
 
-    def sentences(
-        self, show: Callable[[Any], str] = lambda each: printable(str(each))
-    ) -> list[str]:
+    def sentences(self, show: Callable[[Any], str] | None = None) -> list[str]:
         """Say what was found; ``show`` says how ids are written."""
         said = [self._one() if len(self) == 1 else self._several()]
         n_none = self.n_unassigned
@@ -206,6 +204,7 @@ class Groups(Tabular):
                     f"Of {self.nouns.n_users(n_unsure)}, the group is less than "
                     f"{100 * UNSURE:.0f} % certain."
                 )
+            show = show or _printed
             said += [self._of_group(each, show) for each in self.groups]
             said += self._of_pairs(show)
         return said
@@ -413,3 +412,8 @@ def _places(scores: Floats) -> Places:
     places = np.empty(len(scores), dtype=np.int64)
     places[np.argsort(-scores, kind="stable")] = np.arange(1, len(scores) + 1)
     return places
+
+
+def _printed(name: Any) -> str:
+    """Show an id on one line."""
+    return printable(str(name))
