@@ -162,6 +162,11 @@ def test_the_page_never_comforts_beside_users_not_to_trust(page, model):
         assert comfort not in visible
 
 
+def test_every_table_that_scrolls_says_what_its_rows_are(page):
+    regions = [a for tag, a in page.elements if tag == "div" and a.get("class") == "scroll"]
+    assert len(regions) > 5 and all(each.get("data-unit") for each in regions)
+
+
 def test_the_page_leads_with_the_ranking_then_both_lists_then_the_rest(page):
     sections = [a["id"] for tag, a in page.elements if tag == "section"]
     assert sections[:4] == ["ranking", "unreliable", "different", "pairs"]
