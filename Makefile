@@ -14,7 +14,7 @@ unexport ISPLITLBI_BACKEND NUMBA_DISABLE_JIT
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test coverage browser lint bench clean
+.PHONY: help setup demo test coverage browser lowest package lint bench docs clean
 
 help:  ## say what there is
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' \
@@ -48,6 +48,27 @@ browser:
 	fi; \
 	echo "There is no Chromium; tests in a browser are skipped (Debian: apt-get install chromium)."
 
+# What touches every library, and takes some minutes.
+LOWEST := tests/data tests/model tests/kernels tests/test_fits_of_terms.py tests/test_files.py \
+	tests/estimators/test_contract.py tests/cli/test_models.py tests/output/test_plots.py \
+	tests/output/test_report.py
+
+# Only what pyproject.toml names is at its lower bound: what those libraries need in turn is new.
+lowest:  ## tests with every library at its lower bound (in .venv-lowest)
+	$(PYTHON) -m venv --clear .venv-lowest
+	.venv-lowest/bin/python -m pip install --quiet --disable-pip-version-check uv
+	.venv-lowest/bin/python -m uv pip install --quiet --python .venv-lowest/bin/python \
+		--resolution lowest-direct '.[test]'
+	.venv-lowest/bin/python -m pytest -n auto --maxprocesses $(MAX_PROCESSES) --dist loadfile \
+		--no-loadscope-reorder $(LOWEST)
+
+package: $(VENV)/.ready-test  ## build what is published into dist/, check it and test the wheel
+	rm -rf dist
+	$(BIN)/python -m build
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check twine
+	$(BIN)/python -m twine check --strict dist/*
+	$(BIN)/python -m pytest -q tests/test_wheel.py
+
 lint: $(VENV)/.ready-lint  ## ruff (lint and format) and mypy
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -59,8 +80,13 @@ bench: $(VENV)/.ready-bench  ## run every script of benchmarks/, one after anoth
 		echo "== $$script"; $(BIN)/python "$$script"; \
 	done
 
+docs: $(VENV)/.ready-docs $(VENV)/.ready-test  ## build the pages of the documentation into site/, and check them
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+	$(BIN)/python -m pytest -q tests/test_docs_site.py
+	@echo "Open site/index.html."
+
 clean:  ## remove .venv and everything that was built or cached
-	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-lowest build dist site .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	rm -f .coverage .coverage.*
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 

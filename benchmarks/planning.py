@@ -375,7 +375,8 @@ def log_loss(model: ISplitLBI, votes: Comparisons) -> float:
 
 SURE, LEAST_RIGHT, MOST_RIGHT = 0.9, 0.87, 0.95
 STOPPING = {"alike": (10, 20), "clustered": (10, 20)}
-MOST_OF_STOPPING = 1_500
+MOST_OF_STOPPING = 500
+STEP = 0.05  # of the votes: after larger batches, the plan would be surer than was asked for
 
 
 def stop(first_seed: int, n_seeds: int, cell: str) -> bool:
@@ -410,8 +411,7 @@ def _stopped(seed: int, n_items: int, n_users: int, kind: str) -> tuple[float, f
         plan = model.plan(aim="top 1", target=SURE)
         if plan.is_reached:
             return float(plan.items[0] == best), len(model.votes()), plan.sure.first
-        n = max(n_items, round(GROWTH * len(model.votes())))
-        found = model.next_pairs(n, aim="top 1")
+        found = model.next_pairs(max(3, round(STEP * len(model.votes()))), aim="top 1")
         new = people.answer(
             np.searchsorted(people.users, np.array(found.users)),
             np.searchsorted(people.items, found.left),

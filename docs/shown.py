@@ -16,7 +16,11 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGES = (ROOT / "README.md", *sorted((ROOT / "docs" / "tutorials").glob("*.md")))
+PAGES = (
+    ROOT / "README.md",
+    ROOT / "docs" / "gallery.md",
+    *sorted((ROOT / "docs" / "tutorials").glob("*.md")),
+)
 
 # Code, and right after it the text that it prints, if the page shows any.
 BLOCK = re.compile(r"^```python\n(.*?)^```\n(?:\n```text\n(.*?)^```\n)?", re.MULTILINE | re.DOTALL)

@@ -11,11 +11,10 @@ from isplitlbi.cli import main
 from isplitlbi.cli.app import app
 
 
-def invoke(*arguments):
+def invoke(*arguments, **more):
     """Run a command in this process, on a terminal of 80 columns."""
-    return CliRunner().invoke(
-        app, list(map(str, arguments)), env={"COLUMNS": "80", "TERMINAL_WIDTH": "80"}
-    )
+    env = {"COLUMNS": "80", "TERMINAL_WIDTH": "80"}
+    return CliRunner().invoke(app, list(map(str, arguments)), env=env, **more)
 
 
 def output_of(*arguments):

@@ -148,3 +148,12 @@ def test_an_update_is_measured_beside_a_fit():
     assert header.startswith("Comparisons: 3,000 votes")
     assert [line.split(":")[0] for line in lines] == ["without tests", "with tests"]
     assert all("consensus off by 0.0e+00" in line for line in lines)
+
+
+def test_agreement_is_timed_and_data_that_is_absent_is_skipped(tmp_path):
+    arguments = ("--only", "alpha", "time", "--votes", "1000", "2000")
+    done = run("agreement.py", *arguments, ISPLITLBI_DATA=str(tmp_path))
+    assert done.returncode == 1, done.stderr  # nothing was compared
+    assert "2,000 votes" in done.stdout
+    last = done.stdout.splitlines()[-1]
+    assert last.startswith("agreement: no alpha compared, time grows ")

@@ -23,7 +23,7 @@ FLOORS = (
     {"files", "nouns"},
     {"data"},
     {"model"},
-    {"kernels", "planning"},
+    {"camps", "kernels", "planning"},
     {"runtime"},
     {"path"},
     {"solvers"},

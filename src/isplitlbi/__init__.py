@@ -18,6 +18,7 @@ from isplitlbi.lazy import lazily
 
 if TYPE_CHECKING:
     from isplitlbi.data.comparisons import Comparisons as Comparisons
+    from isplitlbi.diagnostics.agreement import agreement as agreement
     from isplitlbi.errors import InvalidVotes as InvalidVotes
     from isplitlbi.errors import ISplitLBIError as ISplitLBIError
     from isplitlbi.estimators.alpha_cut import AlphaCut as AlphaCut
@@ -45,6 +46,7 @@ _HOMES = {
     "MarginMLE": "estimators.margin_mle",
     "PerUser": "estimators.per_user",
     "RegularizationPath": "path",
+    "agreement": "diagnostics.agreement",
     "compare": "estimators.comparing",
     "evaluate": "evaluation.protocol",
     "load_model": "storage",
@@ -62,6 +64,7 @@ __all__ = [
     "MarginMLE",
     "PerUser",
     "RegularizationPath",
+    "agreement",
     "compare",
     "evaluate",
     "load_model",

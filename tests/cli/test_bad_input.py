@@ -110,6 +110,18 @@ ROWS = {
     "all rows invalid": (HEADER + "a,x,x,left\n", ["--drop-invalid"], 2, ""),
     "one user": (HEADER + "a,x,y,left\na,y,x,tie\n" * 5, [], 3, ""),
     "all ties": (HEADER + "a,x,y,tie\nb,y,x,tie\n" * 5, [], 3, ""),
+    "a place left out": ("user,rank1,rank2,rank4\na,x,y,z\n", [], 2, "'rank4', and none before"),
+    "an item twice in a ranking": ("user,ranking\na,x > y > x\n", [], 2, "item 'x' is there"),
+    "a ranking of one": ("user,ranking\na,x\n", [], 2, "fewer than two items"),
+    "a best item that is not there": (
+        "user,item1,item2,item3,best,worst\na,x,y,z,w,x\n", [], 2, "row 1: best 'w' is not one",
+    ),
+    "objects in objects": ('[{"data": ' + "[" * 90_000, [], 2, "so deeply"),
+    "an export that breaks off": ('[{"data": {}, "annotations": [', [], 2, "not readable JSON"),
+    "an export without a vote": ('[{"data": {}, "annotations": []}]', [], 2, "1 task dropped"),
+    "sides without items": (
+        '{"instance_id": 1, "user_id": 2, "labels": {"x": {"selection": "A"}}}', [], 2, "as left",
+    ),
     "a graph in two parts": (GOOD * 1 + "ann,cat,dog,left\nbob,dog,cat,left\n", [], 3, ""),
     "no ties": (HEADER + "a,x,y,left\na,y,x,left\nb,x,y,right\nb,x,y,left\n" * 5, [], 0, ""),
     "unicode, quotes and newlines in ids": (

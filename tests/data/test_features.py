@@ -323,6 +323,10 @@ ROWS = {
     "winner-loser": ("user,winner,loser", "u,a,b"),
     "counts": ("user,item1,item2,win1,win2,tied", "u,a,b,2,1,0"),
     "pwcmp": ("observer,condition_A,condition_B,is_A_selected", "u,a,b,1"),
+    "comparative-judgement": ("judge,candidate_chosen,candidate_not_chosen", "u,a,b"),
+    "label-studio": ("completed_by,left,right,selected", "u,a,b,left"),
+    "potato": ("user_id,left,right,selection", "u,a,b,A"),
+    "rapidata": ("user,left,right,votedFor", "u,a,b,a"),
 }
 
 

@@ -71,7 +71,58 @@ LAYOUTS = {
         "observer,scene,condition_A,condition_B,is_A_selected\no1,s,jpeg,avif,0\no1,s,jpeg,avif,1\n",
         [("o1", "jpeg", "avif", RIGHT), ("o1", "jpeg", "avif", LEFT)],
     ),
+    "comparative-judgement": (
+        "judge,candidate_chosen,candidate_not_chosen,timeTaken\nj1,AB12,CD34,4.1\nj2,CD34,EF56,9\n",
+        [("j1", "AB12", "CD34", LEFT), ("j2", "CD34", "EF56", LEFT)],
+    ),
+    "comparative-judgement, other names": (
+        "id,judgeId,chosen,notChosen\n1,j1,AB12,CD34\n2,j2,CD34,EF56\n",
+        [("j1", "AB12", "CD34", LEFT), ("j2", "CD34", "EF56", LEFT)],
+    ),
+    "comparative-judgement, won and lost": (
+        "judge,won,lost\nj1,AB12,CD34\n", [("j1", "AB12", "CD34", LEFT)],
+    ),
+    "label-studio": (
+        "annotation_id,completed_by,left,right,selected\n1,ann@home,tea,milk,left\n"
+        "2,bob@home,tea,milk,right\n",
+        [("ann@home", "tea", "milk", LEFT), ("bob@home", "tea", "milk", RIGHT)],
+    ),
+    "label-studio, short": (
+        "annotator,left,right,selected\na1,tea,milk,right\n", [("a1", "tea", "milk", RIGHT)],
+    ),
+    "potato": (
+        "instance_id,user_id,left,right,selection\ni1,u1,tea,milk,A\ni1,u2,tea,milk,B\n"
+        "i2,u2,milk,water,tie\n",
+        [("u1", "tea", "milk", LEFT), ("u2", "tea", "milk", RIGHT), ("u2", "milk", "water", TIE)],
+    ),
+    "rapidata": (
+        "user,left,right,votedFor,country\nu1,a.jpg,b.jpg,b.jpg,DE\nu2,a.jpg,b.jpg,a.jpg,KE\n",
+        [("u1", "a.jpg", "b.jpg", RIGHT), ("u2", "a.jpg", "b.jpg", LEFT)],
+    ),
+    "argilla": (
+        'user_id,responses\nu1,tea > milk\nu2,"[""milk"", ""tea""]"\nu3,tea = milk\n',
+        [("u1", "tea", "milk", LEFT), ("u2", "milk", "tea", LEFT), ("u3", "tea", "milk", TIE)],
+    ),
+    "potato-ranking": (
+        'user_id,rank_order\nu1,"tea,milk"\nu2,milk=tea\n',
+        [("u1", "tea", "milk", LEFT), ("u2", "milk", "tea", TIE)],
+    ),
+    "rankings": (
+        "user,ranking\nann,tea > milk\nbob,milk=tea\n",
+        [("ann", "tea", "milk", LEFT), ("bob", "milk", "tea", TIE)],
+    ),
+    "ranks": (
+        "user,rank1,rank2\nann,tea,milk\nbob,milk,tea\n",
+        [("ann", "tea", "milk", LEFT), ("bob", "milk", "tea", LEFT)],
+    ),
+    "best-worst": (
+        "user,item1,item2,best,worst\nann,tea,milk,tea,milk\nbob,tea,milk,milk,tea\n",
+        [("ann", "tea", "milk", LEFT), ("bob", "milk", "tea", LEFT)],
+    ),
 }  # fmt: skip
+
+# Rows that may be of any number of items: each is a group.
+GROUPED = ("argilla", "potato-ranking", "rankings")
 
 COUNTS = "user,item1,item2,win1,win2,tied\nann,tea,milk,3,0,1\nbob,milk,tea,0,2.0,0\n"
 
@@ -102,7 +153,8 @@ def test_a_layout_is_recognised_and_its_rows_are_votes(layout, tmp_path):
     reading = read_votes(path)
     assert reading.preset == name
     assert [row[:4] for row in as_tuples(reading.votes)] == expected
-    assert reading.votes.weight is None and reading.votes.group is None
+    assert reading.votes.weight is None
+    assert (reading.votes.group is not None) == (name in GROUPED)
     assert_same(read_votes(path, preset=name).votes, reading.votes)
 
 
@@ -144,7 +196,8 @@ def test_every_preset_is_tried_here_and_tells_of_its_columns():
     assert tried == set(PRESETS)
     assert PRESETS["llmfao"] is PRESETS["evalica"]
     for preset in PRESETS.values():
-        assert preset.about and {"user", "left", "right"} <= set(preset.columns)
+        assert preset.about and "user" in preset.columns
+        assert ({"left", "right"} <= set(preset.columns)) == (not preset.holds)
 
 
 def test_llmfao_is_another_name_for_evalica(tmp_path):
@@ -564,3 +617,11 @@ def test_parts_of_a_folder_all_have_users_or_none_has(tmp_path):
     with pytest.raises(InvalidVotes, match="no users"):
         read_votes(tmp_path)
     assert len(read_votes(tmp_path, anonymous=True).votes) == 2
+
+
+def test_votes_on_pairs_may_say_which_ranking_they_are_from(tmp_path):
+    file = tmp_path / "votes.csv"
+    file.write_text("user,left,right,winner,ranking\nann,tea,milk,left,1\nann,tea,juice,tie,1\n")
+    votes = Comparisons.read(file)
+    assert len(votes) == 2 and votes.items.tolist() == ["juice", "milk", "tea"]
+    assert len(Comparisons.read(file, group="ranking").group) == 2

@@ -18,7 +18,7 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
-from isplitlbi import Comparisons, ISplitLBI, MarginMLE, PerUser, compare
+from isplitlbi import Comparisons, ISplitLBI, MarginMLE, PerUser, agreement, compare
 from isplitlbi.abnormal.tests import ROUNDS
 from isplitlbi.diagnostics.individual import verdict_on
 from isplitlbi.evaluation.simulate import simulate
@@ -162,11 +162,17 @@ def test_the_page_never_comforts_beside_users_not_to_trust(page, model):
         assert comfort not in visible
 
 
+def test_every_table_that_scrolls_says_what_its_rows_are(page):
+    regions = [a for tag, a in page.elements if tag == "div" and a.get("class") == "scroll"]
+    assert len(regions) > 5 and all(each.get("data-unit") for each in regions)
+
+
 def test_the_page_leads_with_the_ranking_then_both_lists_then_the_rest(page):
     sections = [a["id"] for tag, a in page.elements if tag == "section"]
     assert sections[:4] == ["ranking", "unreliable", "different", "pairs"]
     assert set(sections[4:]) == {
-        "prediction", "plan", "data", "people", "parts", "path", "user", "users-section", "settings"
+        "prediction", "plan", "data", "agreement", "people", "groups", "parts", "path", "user",
+        "users-section", "settings",
     }  # fmt: skip
 
 
@@ -293,6 +299,26 @@ def test_each_list_has_its_users_with_kind_reason_and_quality(model, source, nam
         assert why[1:-1] == found.explanation[index][1:] and why[0].isupper()
         assert quality == f"{found.quality[index]:.2f}"
         assert votes == str(model.votes().votes_per_user[index])
+
+
+def test_the_page_says_how_far_people_agree_as_the_command_does(model, source):
+    (section,) = re.findall(r'(?s)<section id="agreement".*?</section>', source)
+    text = html.unescape(re.sub("<.*?>", "", section))
+    found = agreement(model.votes())
+    assert found.sentence() in text
+    rows = re.findall(r'<tr><th scope="row">(.*?)</th><td class="number".*?>(.*?)</td>', section)
+    told = {html.unescape(re.sub("<.*?>", "", name)): value for name, value in rows}
+    assert told["alpha"] == f"{found.common.alpha.value:.2f}"
+    assert told["split half"] == f"{found.split_half.reliability:.2f}"
+    least = found.users_table()["user"].head(5).to_list()
+    assert list(told)[-len(least) :] == least
+
+
+def test_a_single_user_cannot_agree_with_anybody(tmp_path):
+    votes = simulate(n_users=1, n_items=4, votes_per_user=(30, 30), random_state=0).votes
+    page, text = texts_of(MarginMLE().fit(votes), tmp_path)
+    assert "How far people agree" not in text
+    assert "agreement" not in [attributes.get("id") for _, attributes in page.elements]
 
 
 def test_a_long_list_is_cut_and_says_where_the_others_are(model, monkeypatch, tmp_path):

@@ -7,7 +7,17 @@ from typing import Annotated
 import typer
 
 import isplitlbi
-from isplitlbi.cli import comparing, decomposing, demo, later, models, planning, votes
+from isplitlbi.cli import (
+    agreeing,
+    comparing,
+    decomposing,
+    demo,
+    grouping,
+    later,
+    models,
+    planning,
+    votes,
+)
 
 __all__ = ["app"]
 
@@ -22,12 +32,14 @@ app = typer.Typer(
 
 COMMANDS = (
     votes.check,
+    agreeing.agree,
     votes.fit,
     votes.evaluate,
     votes.simulate,
     models.rank,
     models.abnormal,
     decomposing.decompose,
+    grouping.groups,
     models.predict,
     models.recommend,
     models.report,

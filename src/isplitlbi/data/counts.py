@@ -15,7 +15,7 @@ from isplitlbi.errors import InvalidRows, InvalidVotes, Setting
 from isplitlbi.lazy import pl
 from isplitlbi.typing import Places
 
-__all__ = ["are_too_many", "counts_of", "is_zero", "votes_in"]
+__all__ = ["MOST_VOTES", "are_too_many", "counts_of", "is_zero", "votes_in"]
 
 MOST_VOTES = 2**31 - 1  # what votes are numbered by
 ENOUGH = 1e15  # which is too many in any case

@@ -9,29 +9,34 @@ import csv
 import gzip
 import io
 import json
+import re
 import shlex
 import sys
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from isplitlbi.data.exports import Export, first_object, not_too_deep, objects_in
 from isplitlbi.data.notes import Dropped, Note, SeparatorTaken
+from isplitlbi.data.platforms import recognise_export
 from isplitlbi.data.vocabulary import counted, folded
 from isplitlbi.errors import InvalidRows, InvalidSetting, InvalidVotes, ISplitLBIError, Setting
 from isplitlbi.lazy import pl
 from isplitlbi.typing import Mask, Places
 
 __all__ = [
+    "ANY_NUMBER",
     "BLANK",
     "DAMAGED",
     "FORMATS",
     "Dropping",
     "RawFile",
     "Table",
+    "is_one_batch",
     "known_columns",
     "opened",
     "read_as",
@@ -68,6 +73,7 @@ class Table(NamedTuple):
     columns: list[str]
     height: int
     keeps_ids: bool = False  # whether ids stay as they are, numbers too, and do not become text
+    row: pl.Series | None = None  # where in the file every row comes from, if rows are not its own
 
     @classmethod
     def of(cls, frame: pl.DataFrame, columns: list[str]) -> Table:
@@ -99,6 +105,7 @@ class Dropping(NamedTuple):
 
 HEAD = 2**16
 BLANK = b"\xef\xbb\xbf \t\r\n"
+ANY_NUMBER = "{}"  # at the end of the name of a column: there may be any number of such
 DAMAGED = "the compressed file is incomplete or damaged. Copy it again."
 
 
@@ -208,7 +215,7 @@ def read_table(
 def read_as(format: str, file: RawFile, known: frozenset[str], dropping: Dropping) -> Table:
     """Read the text of a file, or of a block of it with the header before; as it stands."""
     if format == "jsonl":
-        return _read_json(file, known)
+        return _read_json(file, known, dropping)
     return _read_text(file, "\t" if format == "tsv" else ",", dropping)
 
 
@@ -382,23 +389,31 @@ def unreadable_parquet(name: str) -> Iterator[None]:
 
 
 def known_columns(columns: Iterable[str], known: frozenset[str]) -> list[str]:
-    """Return the columns that may be of use, also where they are spelled a little differently."""
+    """Return the columns that may be of use, also where they are spelled a little differently.
+
+    A known name that ends in `ANY_NUMBER` stands for all that have one there.
+    """
     spellings = {folded(name) for name in known}
-    return [column for column in columns if folded(column) in spellings]
+    return [
+        column
+        for column in columns
+        if folded(column) in spellings
+        or re.sub(r"[0-9]+$", ANY_NUMBER, folded(column)) in spellings
+    ]
 
 
-def _read_json(file: RawFile, known: frozenset[str]) -> Table:
+def _read_json(file: RawFile, known: frozenset[str], dropping: Dropping) -> Table:
     """Read the columns that may be of use; the others are those of the first object."""
     name, data = file.name, file.data.removeprefix(b"\xef\xbb\xbf").strip()
     is_array = data[:1] == b"["
-    first = _first_object(data, is_array)
+    first = first_object(data, name)
+    if (export := recognise_export(first)) is not None:
+        return _of_export(export, file, data, dropping)
     spelled = known.union(known_columns(first, known))
-    schema = dict.fromkeys(sorted(spelled), pl.String)
+    spelled = spelled.union(_numbered_later(data, first, known))
+    schema = {column: pl.String for column in sorted(spelled) if not column.endswith(ANY_NUMBER)}
     try:
-        if is_array:
-            frame = pl.read_json(data, schema=schema)
-        else:
-            frame = pl.read_ndjson(data, schema=schema)
+        frame = _objects_of_array(data, schema) if is_array else pl.read_ndjson(data, schema=schema)
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
         _refuse_other_encodings(file)
         if not is_array:
@@ -408,13 +423,51 @@ def _read_json(file: RawFile, known: frozenset[str]) -> Table:
     return Table.of(frame, list(dict.fromkeys([*first, *used])))
 
 
-def _first_object(data: bytes, is_array: bool) -> Iterable[str]:
-    head = data[1:].lstrip() if is_array else data
-    try:
-        found, _ = json.JSONDecoder().raw_decode(head[: 2**20].decode("utf-8", "ignore"))
-    except ValueError:
+def _numbered_later(data: bytes, first: Iterable[str], known: frozenset[str]) -> list[str]:
+    """Return the columns with numbers that any object has, where the first one has some."""
+    numbered = frozenset(name for name in known if name.endswith(ANY_NUMBER))
+    if not known_columns(first, numbered):
         return []
-    return found if isinstance(found, dict) else []
+    found = {name.decode("utf-8", "ignore") for name in _NUMBERED.findall(data)}
+    return known_columns(sorted(found), numbered)
+
+
+_NUMBERED = re.compile(rb'"([^"\\]{1,40}[0-9] *)"\s*:')  # the name of a value in an object
+
+
+def is_one_batch(data: bytes, name: str) -> bool:
+    """Tell whether some JSON, of which this is the beginning, has to be read as a whole."""
+    data = data.lstrip(BLANK)
+    return data[:1] == b"[" or recognise_export(first_object(data, name)) is not None
+
+
+def _objects_of_array(data: bytes, schema: dict[str, Any]) -> pl.DataFrame:
+    """Return an array of objects as a table, where a list is its text."""
+    try:
+        return pl.read_json(data, schema=schema)
+    except pl.exceptions.PolarsError:
+        try:
+            lines = [json.dumps(each) for each in json.loads(data) if isinstance(each, dict)]
+        except (ValueError, RecursionError):
+            lines = []
+        if not lines:
+            raise
+    return pl.read_ndjson("\n".join(lines).encode(), schema=schema)
+
+
+def _of_export(export: Export, file: RawFile, data: bytes, dropping: Dropping) -> Table:
+    """Read the export of another platform, whatever its objects are one after another."""
+    try:
+        with not_too_deep(file.name):
+            found = export.read(objects_in(data.decode("utf-8"), file.name), file.name)
+    except UnicodeDecodeError:
+        _refuse_other_encodings(file)
+        raise
+    for error in found.errors():
+        dropping.note_or_raise(error)
+    dropping.notes.extend(found.told())
+    frame, row = found.table()
+    return Table.of(frame, frame.columns)._replace(row=row)
 
 
 def _refuse_first_bad_line(data: bytes, name: str, rows_before: int) -> None:
@@ -423,7 +476,7 @@ def _refuse_first_bad_line(data: bytes, name: str, rows_before: int) -> None:
         try:
             is_object = isinstance(json.loads(line, parse_constant=_refuse_constant), dict)
             reason = "" if is_object else " (but another value)"
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             is_object, reason = False, f" ({error})"
         if not is_object:
             raise InvalidVotes(

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.data.formats import Dropping, RawFile, read_table
 from isplitlbi.data.notes import LeftOut
-from isplitlbi.data.presets import column_named
 from isplitlbi.data.readers import Reading
+from isplitlbi.data.recognition import column_named
 from isplitlbi.data.vocabulary import Vocabulary, listed, show
 from isplitlbi.errors import InvalidRows, InvalidVotes
 from isplitlbi.lazy import pl

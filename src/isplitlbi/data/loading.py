@@ -15,14 +15,12 @@ from typing import Any, Generic, NamedTuple, Protocol, Self, TypeVar
 
 import numpy as np
 
-from isplitlbi.data.counts import is_zero
-from isplitlbi.data.features import FEATURE, FeatureColumns, Features, feature_names
+from isplitlbi.data.features import FeatureColumns, Features, feature_names
 from isplitlbi.data.formats import Dropping, RawFile, Table, read_table
 from isplitlbi.data.frames import kind_of
 from isplitlbi.data.ids import stand_before
 from isplitlbi.data.notes import (
     CountTaken,
-    Dropped,
     DurationTaken,
     FeatureTaken,
     IdsAgain,
@@ -30,6 +28,7 @@ from isplitlbi.data.notes import (
     Note,
     NothingThere,
     OutsideSpan,
+    PairsTaken,
     RowsInOrder,
     TimeTaken,
     added_up,
@@ -44,9 +43,12 @@ from isplitlbi.data.outcomes import (
     respelled,
     settle_both_bad,
 )
-from isplitlbi.data.presets import ROLES, Preset, lay_out, numbered
-from isplitlbi.data.times import TIMES, Span, are_dates, row_numbers
-from isplitlbi.data.vocabulary import as_series, show
+from isplitlbi.data.presets import ROLES, Preset
+from isplitlbi.data.rankings import numbered
+from isplitlbi.data.recognition import lay_out
+from isplitlbi.data.rows import as_text, rows_of_votes
+from isplitlbi.data.times import Span, are_dates, row_numbers
+from isplitlbi.data.vocabulary import as_series
 from isplitlbi.errors import InvalidRows, InvalidSetting, InvalidVotes, Setting
 from isplitlbi.lazy import nw, pl
 from isplitlbi.typing import Floats, Integers, Places
@@ -57,7 +59,6 @@ __all__ = [
     "Loaded",
     "NoVotes",
     "Votes",
-    "as_text",
     "frame_of",
     "load",
     "load_frame",
@@ -67,7 +68,6 @@ __all__ = [
 ]
 
 COUNTS = ("count", "left_wins", "right_wins", "ties")  # roles of columns that count votes
-IDS = ("user", "left", "right", "group", "id", "item3", "item4", "item5")
 
 
 class Votes(Protocol):
@@ -242,13 +242,14 @@ def load_table(
     for feature in features:
         names |= feature.roles
     text = as_text(table, names, source)
+    if table.row is not None:
+        text = text.with_columns(row=table.row)
     text = numbered(text) if "id" in names else text
     if options.in_order:
         _refuse_without_times(layout, source)
         text = text.with_columns(row_numbers(text.height))
     about_times = _notes_on_times(text, options)
-    text = _without_zeros(text, f"{names.get('count')} is 0", notes)
-    frame = _without_zeros(layout.pairs(text), "all counts are 0", notes)
+    frame = rows_of_votes(text, layout, names, source, dropping)
     counted_by = tuple(names[role] for role in COUNTS if role in names)
     names = {role: role for role in (*ROLES, *frame.columns)} | dict(layout.called) | names
     frame = respelled(frame, layout.wording, declared, names["winner"], notes)
@@ -257,6 +258,7 @@ def load_table(
     votes, row = rows.usable(kind, declared, dropping._replace(unit=layout.unit))
     if counted_by:
         notes.append(CountTaken(counted_by, count=len(votes)))
+    notes += [PairsTaken(layout.holds, count=len(votes))] if layout.holds else []
     notes += about_times
     inside = _in_span(votes, options, notes, source)
     if inside is not None:
@@ -265,20 +267,6 @@ def load_table(
         notes += _notes_on_ids(votes.id, row if inside is None else row[inside])
     notes += [FeatureTaken(*feature) for feature in features]
     return Loaded(votes, layout.name, added_up(notes if is_part else with_units_of(votes, notes)))
-
-
-def _without_zeros(frame: pl.DataFrame, why: str, notes: list[Note]) -> pl.DataFrame:
-    """Leave out rows that stand for no vote at all, and tell how many rows of the file those are.
-
-    What is left has the numbers that it has in the file.
-    """
-    if "count" not in frame.columns:
-        return frame
-    frame = numbered(frame)
-    left = frame.filter(~is_zero(frame["count"]))
-    if gone := frame["row"].n_unique() - left["row"].n_unique():
-        notes.append(Dropped("row", why, count=gone))
-    return left
 
 
 def _refuse_without_times(layout: Preset, source: str) -> None:
@@ -364,32 +352,6 @@ def with_units_of(votes: Votes, notes: Iterable[Note]) -> tuple[Note, ...]:
     if votes.features is None:
         return tuple(notes)
     return with_units(notes, votes.features.units)
-
-
-def as_text(table: Table, names: Mapping[str, str], source: str) -> pl.DataFrame:
-    """Return the columns of all roles as text; ids of a frame as they are."""
-    taken = {}
-    for role, name in names.items():
-        column = table.column(name)
-        kind = column.dtype
-        if table.keeps_ids and role in IDS and kind != pl.Null:
-            pass
-        elif isinstance(kind, pl.Categorical | pl.Enum) or kind.is_integer() or kind == pl.Null:
-            column = column.cast(pl.String)
-        elif kind.is_float() and (role in ("weight", *TIMES) or role.startswith(FEATURE)):
-            column = column.fill_nan(None)
-        elif role in TIMES and kind.is_temporal():
-            pass
-        elif role not in IDS and (kind.is_float() or kind == pl.Boolean):
-            column = (column.fill_nan(None) if kind.is_float() else column).cast(pl.String)
-        elif kind != pl.String:
-            raise InvalidVotes(
-                f"{source}: {name} holds values of type {kind}, such as "
-                f"{show(column.drop_nulls().first())}; expected text or whole numbers. "
-                "Convert the column."
-            )
-        taken[role] = column.alias(role)
-    return pl.DataFrame(taken)
 
 
 # --- folders ---------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from isplitlbi.data.features import Units
 from isplitlbi.data.vocabulary import counted, show, together
 
 __all__ = [
+    "AnswersTaken",
     "ColumnAbsent",
     "ColumnTaken",
     "CountTaken",
@@ -22,11 +23,13 @@ __all__ = [
     "GroupsApart",
     "IdsAgain",
     "IdsInSeveral",
+    "ItemsTaken",
     "LeftOut",
     "NoUsers",
     "Note",
     "NothingThere",
     "OutsideSpan",
+    "PairsTaken",
     "ReadAs",
     "RowsInOrder",
     "SeparatorTaken",
@@ -188,6 +191,47 @@ class CountTaken(Note):
         """Say for how many in all."""
         named = together([show(column) for column in self.columns])
         return f"By {named}, the rows stand for {counted(self.count, 'vote')}."
+
+
+@dataclass(frozen=True)
+class PairsTaken(Note):
+    """Rows are of several items each, and stand for votes on their pairs."""
+
+    holds: str  # what a row is
+
+    def sentence(self) -> str:
+        """Say what the rows are, and for how many votes in all."""
+        return f"Every row is {self.holds}. Its pairs are votes: {self.count:,} in all."
+
+
+@dataclass(frozen=True)
+class AnswersTaken(Note):
+    """An export holds rankings that answer a question."""
+
+    question: str
+    has_ranks: bool
+    has_status: bool  # whether it is known which of them were submitted
+
+    def sentence(self) -> str:
+        """Say which question, and what its answers do not tell."""
+        told = f"The rankings are the answers to {show(self.question)}."
+        if not self.has_ranks:
+            told += " They have an order and no ranks: equal ranks, if any, are not seen."
+        if not self.has_status:
+            told += " They do not say whether they were submitted: all of them are used."
+        return told
+
+
+@dataclass(frozen=True)
+class ItemsTaken(Note):
+    """The two items of a task were found in its data."""
+
+    columns: tuple[str, str]
+
+    def sentence(self) -> str:
+        """Say which."""
+        left, right = map(show, self.columns)
+        return f"The left item of a task is {left} in its data, and the right one {right}."
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,8 @@ from typing import Any
 
 from isplitlbi.data.features import feature_names
 from isplitlbi.data.notes import ColumnAbsent
-from isplitlbi.data.presets import PRESETS, ROLES, column_named
+from isplitlbi.data.presets import PRESETS, ROLES
+from isplitlbi.data.recognition import column_named
 from isplitlbi.data.times import Span, refuse_two_orders
 from isplitlbi.errors import InvalidSetting, Setting
 

@@ -8,10 +8,11 @@ from typing import NamedTuple, Self
 
 from isplitlbi.data.features import feature_names, find_columns, numbers_of
 from isplitlbi.data.formats import Dropping, Table
-from isplitlbi.data.loading import as_text
 from isplitlbi.data.notes import Note, log_changes
 from isplitlbi.data.options import Options
-from isplitlbi.data.presets import PRESETS, column_named, find_pairs, require, respelled_columns
+from isplitlbi.data.presets import PRESETS
+from isplitlbi.data.recognition import column_named, find_pairs, require, respelled_columns
+from isplitlbi.data.rows import as_text
 from isplitlbi.data.streams import BLOCK, Batch, stream_tables
 from isplitlbi.data.vocabulary import show
 from isplitlbi.errors import InvalidRows, InvalidVotes

@@ -25,6 +25,7 @@ from isplitlbi.data.formats import (
     Dropping,
     RawFile,
     Table,
+    is_one_batch,
     known_columns,
     opened,
     read_as,
@@ -71,8 +72,8 @@ def stream_tables(
 ) -> Iterator[Batch]:
     """Read a file, or standard input, batch by batch.
 
-    An array of JSON, which is no JSON lines, is one batch. Every other file takes as much memory as
-    a batch does, however long it is.
+    An array of JSON, which is no JSON lines, is one batch, and so is the export of another
+    platform. Every other file takes as much memory as a batch does, however long it is.
 
     Parameters
     ----------
@@ -159,7 +160,7 @@ def _of_text(
     size: int,
 ) -> Iterator[Batch]:
     is_json = format == "jsonl"
-    if is_json and first.lstrip(BLANK).startswith(b"["):
+    if is_json and is_one_batch(first, origin.name):
         first += origin.read()
     rows_before = lines_before = 0
     header, batch, is_empty = b"", None, True

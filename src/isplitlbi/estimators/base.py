@@ -22,6 +22,7 @@ from isplitlbi.estimators.cards import OwnScores, effect_of_features, own_scores
 from isplitlbi.estimators.certainty import Standing
 from isplitlbi.estimators.contract import check_is_fitted, clone
 from isplitlbi.estimators.effect import Effect
+from isplitlbi.estimators.grouped import GroupedEstimator
 from isplitlbi.estimators.inputs import (
     check_choice,
     threads_of,
@@ -30,7 +31,6 @@ from isplitlbi.estimators.leaderboard import Leaderboard
 from isplitlbi.estimators.lists import Recommendations, VotesThatTell
 from isplitlbi.estimators.measured import leaderboard_of
 from isplitlbi.estimators.notebook import shown_in_notebook
-from isplitlbi.estimators.planned import PlannedEstimator
 from isplitlbi.estimators.standing import standing_of
 from isplitlbi.estimators.tested import Everybody, TestedUsers
 from isplitlbi.fitting import Fitted
@@ -55,7 +55,7 @@ __all__ = ["ScoreEstimator"]
 _OF_TESTS = ("abnormality_", "abnormal_users_", "unreliable_users_", "different_users_")
 
 
-class ScoreEstimator(PlannedEstimator):
+class ScoreEstimator(GroupedEstimator):
     """One whose outcomes follow from scores and a tie threshold (``parameters_``), by a link.
 
     Attributes

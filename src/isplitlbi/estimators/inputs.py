@@ -14,8 +14,9 @@ from isplitlbi.data.features import LEFT_AND_RIGHT, Features, differences_of, fi
 from isplitlbi.data.frames import kind_of
 from isplitlbi.data.loading import frame_of
 from isplitlbi.data.notes import log_changes
-from isplitlbi.data.presets import Preset, find_pairs, respelled_columns
+from isplitlbi.data.presets import Preset
 from isplitlbi.data.readers import Parts
+from isplitlbi.data.recognition import find_pairs, respelled_columns
 from isplitlbi.data.several import are_paths
 from isplitlbi.data.vocabulary import as_series
 from isplitlbi.errors import InvalidSetting, InvalidVotes, Setting

@@ -20,7 +20,9 @@ from isplitlbi.estimators import ScoreEstimator
 from isplitlbi.estimators.leaderboard import Leaderboard
 from isplitlbi.model.terms import Side
 from isplitlbi.nouns import Nouns
+from isplitlbi.output.report.agreement import agreement_of
 from isplitlbi.output.report.boards import Board, boards_of, is_large, rows_of
+from isplitlbi.output.report.groups import groups_of
 from isplitlbi.output.report.ids import plain_id, shown_id
 from isplitlbi.output.report.parts import parts_of
 from isplitlbi.output.report.people import Cards, features_of, people_of
@@ -57,6 +59,7 @@ PAPER = (
     "Q. Xu, X. Sun, Z. Yang, X. Cao, Q. Huang and Y. Yao. iSplit LBI: Individualized Partial "
     "Ranking with Ties via Split LBI. Advances in Neural Information Processing Systems 32, 2019."
 )
+PROGRAM = f"isplitlbi {isplitlbi.__version__}: individualized partial ranking with ties."
 SCORE_NAMES = {
     "log_loss": "log-loss",
     "micro_f1": "accuracy (micro-F1)",
@@ -71,7 +74,8 @@ def tell(
     of_users = _of_users(model, progress)
     progress(0.3, "looking through the votes")
     health = check(model.votes(), sides="known" if model.has_sides else "unknown")
-    boards = boards_of(model, lambda share, what: progress(0.4 + 0.5 * share, what))
+    boards = boards_of(model, lambda share, what: progress(0.4 + 0.45 * share, what))
+    agreement = agreement_of(model, lambda share, what: progress(0.85 + 0.05 * share, what))
     progress(0.9, "writing")
     nouns, verdict = model.nouns, _verdict(health, model.nouns)
     return {
@@ -107,6 +111,7 @@ def tell(
         "has_ties": model.terms_.has_ties,
         "has_habits": model.terms_.has_habits,
         "list_titles": LIST_TITLES,
+        "agreement": agreement,
         "people": people_of(model, cards),
         "parts": parts_of(model),
         "plan": plan_of(model),
@@ -119,17 +124,14 @@ def tell(
         "verdict": verdict,
         "n_folds": None if model.selection_ is None else len(model.selection_.chosen.fold_weight),
         "settings": _settings(model),
-        "citation": [
-            PAPER,
-            f"isplitlbi {isplitlbi.__version__}: individualized partial ranking with ties.",
-        ],
+        "citation": [PAPER, PROGRAM],
     }
 
 
 def _of_users(model: ScoreEstimator, progress: Callable[[float, str], None]) -> dict[str, Any]:
     """Return what is told of users, once they are tested; of an anonymous crowd, nothing."""
     if not model.has_users:
-        return {"lists": {}, "chance": "", "n_flagged": 0, "kinds": []}
+        return {"lists": {}, "chance": "", "n_flagged": 0, "kinds": [], "groups": None}
     progress(0.1, "testing users")
     found = model.test_users(progress=lambda share: progress(0.1 + 0.2 * share, "testing users"))
     kinds = Counter(found.kind)
@@ -138,6 +140,7 @@ def _of_users(model: ScoreEstimator, progress: Callable[[float, str], None]) -> 
         "chance": chance_in_words(found.fdr),
         "n_flagged": len(model.abnormal_users_),
         "kinds": [(kind, kinds[kind]) for kind in KINDS if kinds[kind]],
+        "groups": groups_of(model),
     }
 
 

@@ -92,7 +92,8 @@ class VotesInMemory:
             first, end = bounds[number : number + 2]
             mine = votes.subset((votes.user >= first) & (votes.user < end))
             piece = Piece.of(mine, first)
-            sent[number] = [self._client.scatter(piece, workers=[host], direct=True, hash=False)]
+            # In a list: a piece is a tuple itself, and releases of Dask take tuples differently.
+            sent[number] = self._client.scatter([piece], workers=[host], direct=True, hash=False)
         return sent
 
     def release(self) -> None:
