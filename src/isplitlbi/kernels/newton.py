@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from isplitlbi.kernels import Anchor, Sums, System, Users
+from isplitlbi.kernels.vectors import add, added, divided, dot, fill, freed, times
 from isplitlbi.model.answering import Answering
 from isplitlbi.typing import Floats
 
@@ -78,20 +79,24 @@ def minimise(
     """
     at, delta, users = work.slots.common_threshold, work.delta, everybody(work)
     closely = CLOSE_CONSENSUS if work.bounded > 0.0 else CLOSE_WITHOUT_BOUND
-    sums = (np.empty_like(consensus), np.empty_like(consensus))  # gradient and diagonal
+    width = len(consensus)
+    sums = (np.empty(width), np.empty(width))  # gradient and diagonal
     value = evaluate(link, work, anchor, consensus, own, system, sums)
     n_evaluations, n_conjugate_steps = 1, 0
-    trial_own, pace, before = np.empty_like(own), np.ones_like(system.value), system.value.copy()
+    n_here = len(system.value)
+    trial_own, pace, before = np.empty(len(own)), np.empty(n_here), np.empty(n_here)
     if not math.isfinite(value):
-        own[:] = np.nan
+        fill(own, np.nan)
         return consensus, own, n_evaluations, n_conjugate_steps
     for _ in range(MOST_NEWTON_STEPS):
         toward, slope, n_steps = newton_direction(work, anchor, consensus, own, system, sums)
         n_conjugate_steps += n_steps
         length, n_held_back = 1.0, 0
-        before[:], pace[:] = system.value, 1.0
+        fill(before, 0.0)
+        add(before, 1.0, system.value)
+        fill(pace, 1.0)
         while True:
-            trial = consensus + length * toward
+            trial = added(consensus, length, toward)
             trial[at] = max(trial[at], delta)
             move_users(work, users, own, system.solution, length, pace, trial_own)
             if length == 1.0 and n_held_back == 0:
@@ -108,7 +113,8 @@ def minimise(
             may_hold = work.bounded == 0.0 and n_held_back <= MOST_HELD_BACK
             if may_hold and hold_back(work, users, before, system.value, pace) > 0.0:
                 continue
-            length, pace[:] = 0.5 * length, 1.0  # all together: that goes downhill in the end
+            length *= 0.5  # all together: that goes downhill in the end
+            fill(pace, 1.0)
             if length < SHORTEST_MOVE:
                 return consensus, own, n_evaluations, n_conjugate_steps
         consensus, value = trial, trial_value
@@ -139,22 +145,23 @@ def newton_direction(
     """
     at, width, users = work.slots.common_threshold, len(consensus), everybody(work)
     gradient, diagonal = sums
-    residual, of_users = -gradient, np.empty(width)
     solution, direction, product = np.zeros(width), np.zeros(width), np.zeros(width)
+    residual, of_users = added(solution, -1.0, gradient), np.empty(width)
     free = free_to_move(work, anchor, consensus, sums, solution)
     to_sharpness = np.empty(width)
     reach = eliminate_users(work, users, own, system, of_users, to_sharpness)
-    schur = (diagonal - of_users) * free + (1.0 - free)
+    schur = freed(free, diagonal, of_users, 1.0)
     habits = curvature_of_habits(work, anchor, diagonal)
-    per_habit = habits * (2.0 / max(np.sum(habits), 1e-300))  # what one does to an average vote
+    # What one does to an average vote.
+    per_habit = added(product, 2.0 / max(np.sum(habits), 1e-300), habits)
     length, momentum, slope, size, target, n_steps = 0.0, 0.0, 0.0, 0.0, 0.0, 0
     while True:
-        residual -= length * product
+        add(residual, -length, product)
         new_size = conjugate_update(work, users, length, system, of_users)
-        of_users += of_users[at] * per_habit
-        left = (residual - of_users) * free
+        add(of_users, of_users[at], per_habit)
+        left = freed(free, residual, of_users, 0.0)
         preconditioned = solve_consensus(work, schur, to_sharpness, reach, habits, left)
-        new_size += np.sum(left * preconditioned)
+        new_size += dot(left, preconditioned)
         if n_steps == 0:
             accuracy = CONJUGATE_ACCURACY if work.bounded > 0.0 else ACCURACY_WITHOUT_BOUND
             target = accuracy**2 * new_size
@@ -164,16 +171,19 @@ def newton_direction(
         if not size > target or n_steps == MOST_CONJUGATE_STEPS:
             return solution, slope, n_steps
 
-        direction = momentum * direction + preconditioned
-        preconditioned[at] += np.sum(per_habit * preconditioned)  # what thresholds of users meet
+        direction = added(preconditioned, momentum, direction)
+        preconditioned[at] += dot(per_habit, preconditioned)  # what thresholds of users meet
         along = curvature_product(
             work, users, anchor, system, preconditioned, direction, momentum, of_users
         )
-        product = (of_users + anchor.damping * direction + prior_product(work, direction)) * free
-        along += np.sum(direction * product)
+        product = prior_product(work, direction)
+        add(product, anchor.damping, direction)
+        add(product, 1.0, of_users)
+        product = times(product, free)
+        along += dot(direction, product)
         length = size / along
         slope += length * size
-        solution += length * direction
+        add(solution, length, direction)
         n_steps += 1
 
 
@@ -183,7 +193,7 @@ def free_to_move(
     """Return 1 for what of the consensus may move; a threshold at its bound goes its own way."""
     at, free = work.slots.common_threshold, np.zeros(len(consensus))
     if anchor.moves:
-        free[:] = work.common
+        add(free, 1.0, work.common)
         downhill = -sums[0][at] / sums[1][at]
         if not is_free(consensus[at], downhill, work.delta):
             free[at] = 0.0
@@ -212,20 +222,20 @@ def solve_consensus(
     higher threshold: what habits do to an average vote is counted there, and the rest of them is
     D - d d' / sum(d), where d is their curvature and D the same on a diagonal, with its prior.
     """
-    solved, at = left / schur, work.slots.common_threshold
+    solved, at = divided(left, schur), work.slots.common_threshold
     if len(work.reference) > 0:
-        per_schur = to_sharpness / schur
-        rest = reach - np.sum(to_sharpness * per_schur)
+        per_schur = divided(to_sharpness, schur)
+        rest = reach - dot(to_sharpness, per_schur)
         if rest > 1e-9 * reach:
-            solved += per_schur * (np.sum(per_schur * left) / rest)
+            add(solved, dot(per_schur, left) / rest, per_schur)
     total = np.sum(habits)
     if total > 0.0:
-        share = habits / schur
-        solved -= (2.0 / total * left[at]) * share
-        rest = total - np.sum(habits * share)
+        share = divided(habits, schur)
+        add(solved, -2.0 / total * left[at], share)
+        rest = total - dot(habits, share)
         if rest > 1e-9 * total:
-            solved += share * (np.sum(habits * solved) / rest)
-        solved[at] -= 2.0 / total * np.sum(habits * solved)
+            add(solved, dot(habits, solved) / rest, share)
+        solved[at] -= 2.0 / total * dot(habits, solved)
     return solved
 
 
@@ -252,8 +262,8 @@ def evaluate(
 
 def prior_product(work: Any, direction: Floats) -> Floats:
     """Return what the precision of the prior on the consensus makes of a direction."""
-    product: Floats = work.precision * direction
-    product -= work.eased * np.sum(work.eased * direction)
+    product = times(work.precision, direction)
+    add(product, -dot(work.eased, direction), work.eased)
     return product
 
 
@@ -267,8 +277,9 @@ def relative(
 ) -> float:
     """Return how far two points are apart, relative to the second; the consensus has a weight."""
     off, size = squares(work, everybody(work), own, other_own)
-    common_off = math.sqrt(np.sum((consensus - other_consensus) ** 2))
-    common_size = math.sqrt(np.sum(other_consensus**2))
+    apart = added(consensus, -1.0, other_consensus)
+    common_off = math.sqrt(dot(apart, apart))
+    common_size = math.sqrt(dot(other_consensus, other_consensus))
     floor = ERROR_FLOOR
     if work.bounded == 0.0:
         floor += SHARE_OF_CONSENSUS * common_size * math.sqrt(work.n_users)

@@ -17,6 +17,7 @@ from isplitlbi.kernels.numba_explicit import (
     threshold_curvature,
 )
 from isplitlbi.kernels.numba_links import inlined, inside, loop, part
+from isplitlbi.kernels.numba_vectors import VECTORS
 from isplitlbi.kernels.numba_votes import (
     CHUNK,
     ONE,
@@ -425,7 +426,8 @@ def most_slots(slots, begin, end):
 
 ENTRIES = ("minimise", "relative")  # what is called from Python
 _IN_ONE = newton.bound(
-    {
+    {each.py_func.__name__: each for each in VECTORS}
+    | {
         each.py_func.__name__: inside(each)
         for each in (
             assemble,
