@@ -152,8 +152,7 @@ def newton_direction(
     reach = eliminate_users(work, users, own, system, of_users, to_sharpness)
     schur = freed(free, diagonal, of_users, 1.0)
     habits = curvature_of_habits(work, anchor, diagonal)
-    # What one does to an average vote.
-    per_habit = added(product, 2.0 / max(np.sum(habits), 1e-300), habits)
+    per_habit = added(product, 2.0 / max(np.sum(habits), 1e-300), habits)  # to an average vote
     length, momentum, slope, size, target, n_steps = 0.0, 0.0, 0.0, 0.0, 0.0, 0
     while True:
         add(residual, -length, product)
@@ -176,10 +175,8 @@ def newton_direction(
         along = curvature_product(
             work, users, anchor, system, preconditioned, direction, momentum, of_users
         )
-        product = prior_product(work, direction)
-        add(product, anchor.damping, direction)
-        add(product, 1.0, of_users)
-        product = times(product, free)
+        held = added(prior_product(work, direction), anchor.damping, direction)
+        product = times(added(of_users, 1.0, held), free)
         along += dot(direction, product)
         length = size / along
         slope += length * size
