@@ -79,21 +79,17 @@ def minimise(
     """
     at, delta, users = work.slots.common_threshold, work.delta, everybody(work)
     closely = CLOSE_CONSENSUS if work.bounded > 0.0 else CLOSE_WITHOUT_BOUND
-    width = len(consensus)
-    sums = (np.empty(width), np.empty(width))  # gradient and diagonal
+    sums = (np.empty(len(consensus)), np.empty(len(consensus)))  # gradient and diagonal
     value = evaluate(link, work, anchor, consensus, own, system, sums)
     n_evaluations, n_conjugate_steps = 1, 0
-    n_here = len(system.value)
-    trial_own, pace, before = np.empty(len(own)), np.empty(n_here), np.empty(n_here)
+    trial_own, pace = np.empty(len(own)), np.empty(len(system.value))
     if not math.isfinite(value):
         fill(own, np.nan)
         return consensus, own, n_evaluations, n_conjugate_steps
     for _ in range(MOST_NEWTON_STEPS):
         toward, slope, n_steps = newton_direction(work, anchor, consensus, own, system, sums)
         n_conjugate_steps += n_steps
-        length, n_held_back = 1.0, 0
-        fill(before, 0.0)
-        add(before, 1.0, system.value)
+        length, n_held_back, before = 1.0, 0, system.value.copy()
         fill(pace, 1.0)
         while True:
             trial = added(consensus, length, toward)
@@ -113,12 +109,11 @@ def minimise(
             may_hold = work.bounded == 0.0 and n_held_back <= MOST_HELD_BACK
             if may_hold and hold_back(work, users, before, system.value, pace) > 0.0:
                 continue
-            length *= 0.5  # all together: that goes downhill in the end
-            fill(pace, 1.0)
+            fill(pace, 1.0)  # all together: that goes downhill in the end
+            length *= 0.5
             if length < SHORTEST_MOVE:
                 return consensus, own, n_evaluations, n_conjugate_steps
-        consensus, value = trial, trial_value
-        own, trial_own = trial_own, own
+        consensus, value, own, trial_own = trial, trial_value, trial_own, own
     return consensus, own, n_evaluations, n_conjugate_steps
 
 
