@@ -285,10 +285,10 @@ def test_users_at_a_kink_are_held_back_and_the_solution_is_the_same(monkeypatch)
         return held_back[-1]
 
     monkeypatch.setattr(blocks, "EDGES_PER_BLOCK", 1000)
-    monkeypatch.setitem(newton.minimise.__globals__, "hold_back", counted)
+    monkeypatch.setitem(newton.solve.__globals__, "hold_back", counted)
     options = {"nu": 1e-3, "time": 0.05, "times": np.geomspace(0.005, 0.2, 12)}
     found = fitted(votes, **options)
     assert sum(held_back) > 0
-    monkeypatch.setitem(newton.minimise.__globals__, "MOST_HELD_BACK", 0)
+    monkeypatch.setitem(newton.solve.__globals__, "MOST_HELD_BACK", 0)
     plain = fitted(votes, **options)
     np.testing.assert_allclose(found.path_.consensus, plain.path_.consensus, atol=0.02)

@@ -487,7 +487,7 @@ def loops_of(module):
 def test_twins_have_the_same_names_and_arguments():
     readable, fast = loops_of(plain), loops_of(compiled)
     twins = readable.keys() & fast.keys()
-    assert {"minimise", "assemble", "explicit_step"} <= twins
+    assert {"solve", "assemble", "explicit_step"} <= twins
     assert {name: fast[name] for name in twins} == {name: readable[name] for name in twins}
 
 

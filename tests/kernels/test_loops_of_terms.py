@@ -70,10 +70,11 @@ def test_loops_of_the_implicit_scheme_are_the_same_compiled(link, terms, seed, w
             found += work.curvature_product(preconditioned, towards, momentum)
             found += work.conjugate_update(length)
         found += [*work.system, work.move_users(0.5), *work.finish_step(rng), *work.vectors(rng)]
-        leaning = work.own.copy()
-        for users in work.blocks if len(work.problem.reference) else ():
-            loops.lean(work.problem, users, leaning, -1.0)
-        results.append([*found, leaning])
+        turned, back = work.own.copy(), work.own.copy()
+        for users in work.blocks:
+            loops.turn(work.problem, users, work.consensus, turned, False)
+            loops.turn(work.problem, users, work.consensus, back, True)
+        results.append([*found, turned, back])
     all_close(results, 1e-7 if terms.scales[0] == 0.0 else 1e-9)
 
 
@@ -209,7 +210,7 @@ def matrices_of(work):
     Both of all that may move: consensus first, then the users' own coordinates.
     """
     problem, system, anchor, width = work.problem, work.system, work.anchor, work.width
-    method = plain.minimise.__globals__  # where the functions of the method are by name
+    method = plain.solve.__globals__  # where the functions of the method are by name
     sums = np.empty(width), np.empty(width)
     method["evaluate"](work.link, problem, anchor, work.consensus, work.own, system, sums)
     reach, eliminated, along = work.eliminate_users()

@@ -19,6 +19,7 @@ CALLS = {
     "divided": lambda one, other, _free, _number: (one, 2.0 + np.abs(other)),
     "freed": lambda one, other, free, number: (free, one, other, number),
     "dot": lambda one, other, _free, _number: (one, other),
+    "total": lambda one, _other, _free, _number: (one,),
 }
 
 

@@ -12,7 +12,7 @@ from isplitlbi.model.links import Logistic, Probit
 from isplitlbi.runtime import blocks
 from isplitlbi.runtime.local import Local
 from isplitlbi.solvers.newton import Solver
-from isplitlbi.solvers.newton import minimise as in_blocks
+from isplitlbi.solvers.newton import solve as in_blocks
 from traits import TRAITS, terms_with
 from votes import random_votes
 
@@ -162,7 +162,7 @@ def test_the_number_of_threads_leaves_no_trace(monkeypatch):
 
 
 def test_the_method_is_stated_once():
-    forms = (plain.minimise, compiled.minimise.py_func, in_blocks)
-    assert all(form.__code__ is newton.minimise.__code__ for form in forms)
+    forms = (plain.solve, compiled._solve.py_func, in_blocks)
+    assert all(form.__code__ is newton.solve.__code__ for form in forms)
     with pytest.raises(NotImplementedError, match="stands for a loop"):
         newton.assemble()

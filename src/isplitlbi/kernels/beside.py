@@ -22,7 +22,7 @@ from isplitlbi.typing import Floats
 __all__ = ["METHOD", "Pull"]
 
 # What the method is made of, by their names in `numpy_loops` and `numba_loops`.
-minimise = finish_step = extrapolate = lean = unbound
+solve = finish_step = extrapolate = unbound
 
 BEFORE_ENTRY = 0.5  # of the time until the user leaves, if nothing moves before
 MOST_GROWTH = 2.0  # of a step over the last, as in a fit
@@ -52,19 +52,10 @@ def settle(
 
     The consensus is that of the anchor.
     """
-    at, last = problem.slots.common_threshold, problem.slots.threshold[0]
-    common = problem.bounded * anchor.consensus[at]
-    deviation[last] = max(deviation[last] + common, problem.delta)
-    if len(problem.reference) > 0:
-        lean(problem, (0, 1), deviation, 1.0)
-    own: Floats
-    _, own, _, _ = minimise(
-        link, problem, anchor, enough, anchor.consensus.copy(), deviation, system
-    )
-    own[last] -= common
-    if len(problem.reference) > 0:
-        lean(problem, (0, 1), own, -1.0)
-    return own
+    settled: Floats
+    consensus = anchor.consensus.copy()
+    _, settled, _, _ = solve(link, problem, anchor, enough, consensus, deviation, system)
+    return settled
 
 
 def beginning(

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from isplitlbi.kernels import Anchor, Sums, System, Users
-from isplitlbi.kernels.vectors import add, added, divided, dot, fill, freed, times
+from isplitlbi.kernels.vectors import add, added, divided, dot, fill, freed, times, total
 from isplitlbi.model.answering import Answering
 from isplitlbi.typing import Floats
 
@@ -32,7 +32,7 @@ def unbound(*_arguments: Any) -> Any:
 
 # The loops that the method is made of, by their names in `numpy_loops` and `numba_loops`.
 assemble = eliminate_users = curvature_product = conjugate_update = unbound
-move_users = hold_back = squares = is_free = unbound
+move_users = hold_back = squares = turn = is_free = unbound
 
 # How hard one step of the implicit scheme is worked at. The residual of a Newton system: late on
 # the path the consensus moves by the small difference of what its users pull, so that a rougher
@@ -53,6 +53,28 @@ ERROR_FLOOR = 1e-2  # added to the size of what an error is relative to
 # Without a bound, deviations may be tiny beside the consensus that they are added to: this share of
 # it counts as a deviation when errors are told.
 SHARE_OF_CONSENSUS = 0.1
+
+
+def solve(
+    link: Answering,
+    work: Any,
+    anchor: Anchor,
+    enough: float,
+    consensus: Floats,
+    deviation: Floats,
+    system: System,
+) -> tuple[Floats, Floats, int, int]:
+    """Minimise, from a first guess of consensus and deviations, and return these.
+
+    Within, users have coordinates of their own (see `kernels.Problem`).
+    """
+    users = everybody(work)
+    turn(work, users, consensus, deviation, False)
+    consensus, own, n_evaluations, n_conjugate_steps = minimise(
+        link, work, anchor, enough, consensus, deviation, system
+    )
+    turn(work, users, consensus, own, True)
+    return consensus, own, n_evaluations, n_conjugate_steps
 
 
 def minimise(
@@ -147,7 +169,7 @@ def newton_direction(
     reach = eliminate_users(work, users, own, system, of_users, to_sharpness)
     schur = freed(free, diagonal, of_users, 1.0)
     habits = curvature_of_habits(work, anchor, diagonal)
-    per_habit = added(product, 2.0 / max(np.sum(habits), 1e-300), habits)  # to an average vote
+    per_habit = added(product, 2.0 / max(total(habits), 1e-300), habits)  # to an average vote
     length, momentum, slope, size, target, n_steps = 0.0, 0.0, 0.0, 0.0, 0.0, 0
     while True:
         add(residual, -length, product)
@@ -220,14 +242,14 @@ def solve_consensus(
         rest = reach - dot(to_sharpness, per_schur)
         if rest > 1e-9 * reach:
             add(solved, dot(per_schur, left) / rest, per_schur)
-    total = np.sum(habits)
-    if total > 0.0:
+    bent = total(habits)
+    if bent > 0.0:
         share = divided(habits, schur)
-        add(solved, -2.0 / total * left[at], share)
-        rest = total - dot(habits, share)
-        if rest > 1e-9 * total:
+        add(solved, -2.0 / bent * left[at], share)
+        rest = bent - dot(habits, share)
+        if rest > 1e-9 * bent:
             add(solved, dot(habits, solved) / rest, share)
-        solved[at] -= 2.0 / total * dot(habits, solved)
+        solved[at] -= 2.0 / bent * dot(habits, solved)
     return solved
 
 
@@ -296,6 +318,7 @@ METHOD = (
     solve_consensus,
     newton_direction,
     minimise,
+    solve,
 )
 
 

@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from isplitlbi.kernels.numba_links import loop, part, varies
+from isplitlbi.kernels.numba_records import lent
 from isplitlbi.kernels.numba_votes import CHUNK, ONE, index
 from isplitlbi.model.links import threshold_of
 
@@ -197,7 +198,9 @@ def log_threshold_curvature(link, problem, consensus, deviation):
             k = (edge - begin) % CHUNK
             if k == 0:
                 size = min(CHUNK, index(edges.start[user + 1]) - edge)
-                fill_margins(problem, user, edge, size, consensus, deviation, everybody, chunk)
+                fill_margins(
+                    lent(problem), user, edge, size, consensus, deviation, everybody, chunk
+                )
             margin, level = chunk[k], chunk[k + CHUNK]
             wins, tied, losses = edges.first_wins[edge], edges.ties[edge], edges.second_wins[edge]
             by_level = link.vote_terms(margin, level, wins, tied, losses)[2]
@@ -229,11 +232,13 @@ def log_threshold_curvature(link, problem, consensus, deviation):
 def score(link, problem, consensus, deviation, deviates, by_threshold, confusion):
     edges, total = problem.edges, 0.0
     confusion[:] = 0.0
-    n_edges, user = index(len(edges.first)), 0
+    n_edges, user = index(len(edges.first)), np.int64(0)
     chunk = np.empty(5 * int(CHUNK))
     for first_edge in range(index(0), n_edges, CHUNK):
         size = min(CHUNK, n_edges - first_edge)
-        user = fill_margins(problem, user, first_edge, size, consensus, deviation, deviates, chunk)
+        user = fill_margins(
+            lent(problem), user, first_edge, size, consensus, deviation, deviates, chunk
+        )
         for k in range(size):
             left, tie, right = link.outcomes(chunk[k], chunk[k + CHUNK])
             chunk[k + index(2) * CHUNK] = left

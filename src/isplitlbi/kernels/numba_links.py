@@ -134,7 +134,7 @@ def loop(function: Callable[..., Any], **options: Any) -> Any:
 # a short loop; or it becomes a part of them.
 WITHOUT_WRAPPER: Any = {"no_cpython_wrapper": True}
 part: Callable[..., Any] = partial(loop, **WITHOUT_WRAPPER)
-inlined: Callable[..., Any] = njit(**INSIDE_LOOPS, **WITHOUT_WRAPPER)
+inlined: Callable[..., Any] = njit(inline="always", **OPTIONS, **WITHOUT_WRAPPER)
 
 
 def inside(compiled: Any) -> Any:

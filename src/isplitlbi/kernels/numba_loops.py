@@ -17,6 +17,7 @@ from isplitlbi.kernels.numba_explicit import (
     threshold_curvature,
 )
 from isplitlbi.kernels.numba_links import inlined, inside, loop, part
+from isplitlbi.kernels.numba_records import lent
 from isplitlbi.kernels.numba_vectors import VECTORS
 from isplitlbi.kernels.numba_votes import (
     CHUNK,
@@ -381,12 +382,17 @@ def extrapolate(slots, users, base, rate, bend, times, out):
 
 
 @loop
-def lean(problem, users, own, sign):
-    slots, n_traits = problem.slots, index(len(problem.scales) - 2)
+def turn(problem, users, consensus, own, back):
+    slots, reference, n_traits = problem.slots, problem.reference, index(len(problem.scales) - 2)
+    common = problem.bounded * consensus[index(slots.common_threshold)]
     for user in range(users[0], users[1]):
-        sharpness = index(slots.threshold[user]) - n_traits
-        for slot in range(index(slots.start[user]), sharpness):
-            own[slot] += sign * problem.reference[slot] * own[sharpness]
+        last = index(slots.threshold[user])
+        own[last] = own[last] - common if back else max(own[last] + common, problem.delta)
+        if len(reference) > 0:
+            sharpness = last - n_traits
+            sharper = -own[sharpness] if back else own[sharpness]
+            for slot in range(index(slots.start[user]), sharpness):
+                own[slot] += reference[slot] * sharper
 
 
 @loop
@@ -424,28 +430,37 @@ def most_slots(slots, begin, end):
 
 # --- one block, in one piece -----------------------------------------------------------------
 
-ENTRIES = ("minimise", "relative")  # what is called from Python
+_LOOPS = (
+    assemble,
+    eliminate_users,
+    curvature_product,
+    conjugate_update,
+    move_users,
+    hold_back,
+    squares,
+    turn,
+    is_free,
+)
 _IN_ONE = newton.bound(
     {each.py_func.__name__: each for each in VECTORS}
-    | {
-        each.py_func.__name__: inside(each)
-        for each in (
-            assemble,
-            eliminate_users,
-            curvature_product,
-            conjugate_update,
-            move_users,
-            hold_back,
-            squares,
-            is_free,
-        )
-    },
-    compiled=lambda function: loop(function) if function.__name__ in ENTRIES else part(function),
+    | {each.py_func.__name__: inside(each) for each in _LOOPS},
+    compiled=inlined,
 )
-minimise, relative = _IN_ONE["minimise"], _IN_ONE["relative"]
+_solve, _relative = _IN_ONE["solve"], _IN_ONE["relative"]
+
+
+@loop
+def solve(link, work, anchor, enough, consensus, deviation, system):
+    return _solve(link, lent(work), lent(anchor), enough, consensus, deviation, lent(system))
+
+
+@loop
+def relative(work, consensus, own, other_consensus, other_own, weight):
+    return _relative(lent(work), consensus, own, other_consensus, other_own, weight)
+
 
 follow_user = newton.bound(
-    {each.py_func.__name__: each for each in (minimise, finish_step, extrapolate, lean)},
+    {each.py_func.__name__: each for each in (solve, finish_step, extrapolate)},
     compiled=lambda function: (loop if function.__name__ == "follow_user" else part)(function),
     method=beside.METHOD,
 )["follow_user"]

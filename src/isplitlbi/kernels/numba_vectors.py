@@ -59,4 +59,12 @@ def dot(one, other):
     return total
 
 
-VECTORS = (fill, add, added, times, divided, freed, dot)
+@part
+def total(values):
+    found = 0.0
+    for k in range(len(values)):
+        found += values[k]
+    return found
+
+
+VECTORS = (fill, add, added, times, divided, freed, dot, total)

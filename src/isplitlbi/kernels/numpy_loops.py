@@ -50,17 +50,17 @@ __all__ = [
     "follow_user",
     "hold_back",
     "is_free",
-    "lean",
     "loss_and_gradient",
     "margins",
-    "minimise",
     "move_users",
     "project_thresholds",
     "relative",
     "score",
     "shrink_groups",
+    "solve",
     "squares",
     "threshold_curvature",
+    "turn",
     "within_box",
 ]
 
@@ -395,10 +395,17 @@ def extrapolate(
     out[part] = base[part] + times[0] * rate[part] + times[1] * bend[part]
 
 
-def lean(problem: Problem, users: Users, own: Floats, sign: float) -> None:
-    """Add, to the slots of items in ``own``, what sharpness adds, with a sign."""
+def turn(problem: Problem, users: Users, consensus: Floats, own: Floats, back: bool) -> None:
+    """Turn users' deviations into their own coordinates (see `kernels.Problem`), or back."""
     block = Block(problem.slots, problem.edges, users)
-    own[block.part] += sign * block.by_sharpness(problem, own[block.part])
+    turned, last = own[block.part], block.thresholds
+    common = problem.bounded * consensus[problem.slots.common_threshold]
+    if back:
+        turned[last] -= common
+        turned -= block.by_sharpness(problem, turned)
+    else:
+        turned[last] = np.maximum(turned[last] + common, problem.delta)
+        turned += block.by_sharpness(problem, turned)
 
 
 def squares(problem: Problem, users: Users, one: Floats, other: Floats) -> tuple[float, float]:
@@ -423,13 +430,14 @@ _IN_ONE = newton.bound(
             move_users,
             hold_back,
             squares,
+            turn,
             is_free,
         )
     },
 )
-minimise, relative = _IN_ONE["minimise"], _IN_ONE["relative"]
+solve, relative = _IN_ONE["solve"], _IN_ONE["relative"]
 
 follow_user = newton.bound(
-    {each.__name__: each for each in (minimise, finish_step, extrapolate, lean)},
+    {each.__name__: each for each in (solve, finish_step, extrapolate)},
     method=beside.METHOD,
 )["follow_user"]

@@ -10,7 +10,7 @@ import numpy as np
 
 from isplitlbi.typing import Floats
 
-__all__ = ["VECTORS", "add", "added", "divided", "dot", "fill", "freed", "times"]
+__all__ = ["VECTORS", "add", "added", "divided", "dot", "fill", "freed", "times", "total"]
 
 
 def fill(out: Floats, value: float) -> None:
@@ -49,4 +49,9 @@ def dot(one: Floats, other: Floats) -> float:
     return float(np.sum(one * other))
 
 
-VECTORS = (fill, add, added, times, divided, freed, dot)
+def total(values: Floats) -> float:
+    """Return the sum."""
+    return float(np.sum(values))
+
+
+VECTORS = (fill, add, added, times, divided, freed, dot, total)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from isplitlbi.data.layout import Layout, Slots
-from isplitlbi.kernels import Anchor, Problem, Sums, System, Users, newton
+from isplitlbi.kernels import Anchor, Problem, Sums, System, Users, newton, numpy_loops
 from isplitlbi.kernels.numpy_loops import is_free
 from isplitlbi.model.answering import Answering
 from isplitlbi.model.links import Link
@@ -40,35 +40,17 @@ class Solver:
         if not in_one:
             partial = np.empty((2, len(self.blocks), layout.vector.width))
             self._work = Work(self.problem, self.loops, self.blocks, partial)
-        self._minimise = self.loops.minimise if in_one else minimise
-        self._relative = self.loops.relative if in_one else relative
+        self._solve = self.loops.solve if in_one else solve
+        self._relative = numpy_loops.relative if in_one else relative
 
     def solve(
         self, anchor: Anchor, enough: float, consensus: Floats, deviation: Floats
     ) -> tuple[Floats, Floats, int, int]:
-        """Minimise (see `kernels.newton.minimise`), from a guess of consensus and deviations.
-
-        Within, users have coordinates of their own (see `kernels.Problem`).
-        """
-        slots, own, problem = self.problem.slots, deviation, self.problem
-        at, last = slots.common_threshold, slots.threshold
-        own[last] = np.maximum(own[last] + problem.bounded * consensus[at], problem.delta)
-        self._lean(own, 1.0)
-        consensus, own, n_evaluations, n_conjugate_steps = self._minimise(
-            self.link, self._work, anchor, enough, consensus, own, self.system
+        """Minimise (see `kernels.newton.solve`), from a guess that is used up."""
+        found: tuple[Floats, Floats, int, int] = self._solve(
+            self.link, self._work, anchor, enough, consensus, deviation, self.system
         )
-        own[last] -= problem.bounded * consensus[at]
-        self._lean(own, -1.0)
-        return consensus, own, n_evaluations, n_conjugate_steps
-
-    def _lean(self, own: Floats, sign: float) -> None:
-        """Add to the slots of items what sharpness adds, or take it away."""
-        if len(self.problem.reference):
-
-            def lean(_block: int, users: Users) -> None:
-                self.loops.lean(self.problem, users, own, sign)
-
-            self.blocks.run(lean)
+        return found
 
     def relative(
         self, one: tuple[Floats, Floats], other: tuple[Floats, Floats], weight: float
@@ -250,6 +232,15 @@ def squares(work: Work, _everybody: Users, one: Floats, other: Floats) -> tuple[
     return float(sums[0]), float(sums[1])
 
 
+def turn(work: Work, _everybody: Users, consensus: Floats, own: Floats, back: bool) -> None:
+    """See `numpy_loops.turn`."""
+
+    def of_block(_block: int, users: Users) -> None:
+        work.loops.turn(work.problem, users, consensus, own, back)
+
+    work.blocks.run(of_block)
+
+
 _LOOPS = (
     assemble,
     eliminate_users,
@@ -258,7 +249,8 @@ _LOOPS = (
     move_users,
     hold_back,
     squares,
+    turn,
     is_free,
 )
 _METHOD = newton.bound({loop.__name__: loop for loop in _LOOPS})
-minimise, relative = _METHOD["minimise"], _METHOD["relative"]
+solve, relative = _METHOD["solve"], _METHOD["relative"]
