@@ -30,9 +30,11 @@ def main() -> None:
     training, _ = split_within_user(votes, 0.2, rng=0)
     model = ISplitLBI(random_state=0).fit(training)
     earlier = ISplitLBI(random_state=0).fit(training.without(users=training.users[30:]))
+    papers = ISplitLBI(terms="paper", rule="threshold", random_state=0).fit(training)
     figures = {
         "changes": plots.changes(compare(earlier, model)),
         "path": plots.path(model),
+        "paper-simulation": plots.path(papers),
         "cross-validation": plots.cross_validation(model),
         "consensus-ladder": plots.consensus_ladder(model),
         "user": plots.user_against_consensus(model, model.abnormal_users_[0]),

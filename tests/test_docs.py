@@ -16,12 +16,15 @@ from isplitlbi import ISplitLBI
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = [*sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "docs" / "tutorials").glob("*.md"))]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *DOCS]
+DATA = sorted((ROOT / "docs" / "data").glob("*.py"))
 each_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 
 
 def script(name):
     """Return a script of docs/ as a module."""
-    spec = importlib.util.spec_from_file_location(f"docs_{name}", ROOT / "docs" / f"{name}.py")
+    spec = importlib.util.spec_from_file_location(
+        f"docs_{name.replace('/', '_')}", ROOT / "docs" / f"{name}.py"
+    )
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module  # dataclasses look their module up
     spec.loader.exec_module(module)
@@ -141,6 +144,21 @@ def test_an_old_output_is_noticed_and_written_anew(tmp_path, monkeypatch, capsys
     assert shown.main([]) == 0
     assert shown.main(["--check"]) == 0
     assert "```text\n2\n```\n\nb\n" in page.read_text(encoding="utf-8")
+
+
+# --- the votes of pages -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["votes", *(f"data/{file.stem}" for file in DATA)])
+def test_a_script_draws_the_votes_that_pages_read(name, tmp_path, monkeypatch):
+    drawn = script(name)
+    monkeypatch.setattr(drawn, "__file__", str(tmp_path / "drawn.py"))  # files are written beside
+    drawn.main()
+    written = sorted(tmp_path.iterdir())
+    assert written
+    for file in written:
+        kept = (ROOT / "docs" / name).with_name(file.name)
+        assert file.read_text(encoding="utf-8") == kept.read_text(encoding="utf-8"), file.name
 
 
 # --- what pages name ----------------------------------------------------------------------------

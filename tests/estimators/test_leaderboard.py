@@ -1,5 +1,7 @@
 """The leaderboard: what always holds of it, and what few votes on an item do."""
 
+from dataclasses import replace
+
 import numpy as np
 import polars as pl
 import pytest
@@ -258,6 +260,13 @@ def test_hostile_ids_are_text_in_a_notebook_and_stay_on_their_line():
     table = str(board).split("\n\n")[0]
     assert len(table.splitlines()) == 1 + board.n_ranked
     assert len(board) == len(HOSTILE)
+
+
+def test_a_score_that_rounds_to_zero_has_no_sign(model):
+    board = model.leaderboard()
+    near_zero = replace(board, score=np.full(len(board.score), -0.001))
+    assert "  -0.00  " not in str(near_zero)
+    assert "  0.00  " in str(near_zero)
 
 
 def test_the_text_has_a_line_per_item_and_the_meaning_of_its_words(model):

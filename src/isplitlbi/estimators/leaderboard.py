@@ -259,7 +259,7 @@ class Leaderboard(Tabular):
             ["rank", *map(str, self.rank)],
             ["95 %", *map(_range, self.rank_low, self.rank_high)],
             ["item", *self._names()],
-            ["score", *(f"{score:.2f}" for score in self.score)],
+            ["score", *(f"{score:z.2f}" for score in self.score)],
             ["95 %", *self._intervals()],
         ]
         if with_votes:
@@ -279,7 +279,7 @@ class Leaderboard(Tabular):
             return []
         columns = (
             self._names(),
-            [f"{score:.2f}" for score in self.score],
+            [f"{score:z.2f}" for score in self.score],
             self._intervals(),
             map(amount, self.votes),
             map(str, self.votes_missing),

@@ -192,7 +192,7 @@ def print_tiers(
         ranking.tier, ranking.items, ranking.scores, ranking.compared, strict=True
     ):
         star = "" if seen else "*"
-        by_tier.setdefault(int(tier), []).append(f"{printable(str(item))}{star} ({score:.2f})")
+        by_tier.setdefault(int(tier), []).append(f"{printable(str(item))}{star} ({score:z.2f})")
     for tier, members in list(by_tier.items())[:most]:
         table.add_row(str(tier), Text(", ".join(members)))
     print_table(console, table)
@@ -230,7 +230,7 @@ def print_ranking(
         if ranking.tier is not None:
             opens = place == 0 or ranking.tier[place] != ranking.tier[place - 1]
             number = str(ranking.tier[place]) if opens else ""
-        row = [number, f"{printable(str(item))}{star}", f"{ranking.scores[place]:.2f}"]
+        row = [number, f"{printable(str(item))}{star}", f"{ranking.scores[place]:z.2f}"]
         if has_intervals:
             row.append(f"{own[place]['low']:.2f} to {own[place]['high']:.2f}")
             row.append("yes" if own[place]["differs"] else "no")
