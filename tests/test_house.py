@@ -35,6 +35,7 @@ FLOORS = (
     {"diagnostics"},
     {"evaluation"},
     {"output"},
+    {"stored_people"},
     {"storage"},
     {"unfinished"},
     {"cli"},

@@ -10,6 +10,7 @@
     parameters.npz   consensus and deviations, where there is no path to take them from
     standing.npz     how surely the scores are known, where that was found or takes next to no time
     abnormal.npz     the tests of the users, where they were tested, and what is ordinary among them
+    without.npz      the leaderboard without the unreliable, where that takes next to no time
     selection.npz    the score curves of the cross-validation, where there was one
 
 A folder is written beside its place and then renamed, so that it is whole or not there at all.
@@ -19,7 +20,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, fields, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 import isplitlbi
-from isplitlbi.abnormal import Abnormality, Ordinary
 from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.data.features import Features, Units
 from isplitlbi.data.labels import NUMBERS, OutcomeLabels
@@ -50,12 +50,13 @@ from isplitlbi.files import folder_written_whole, read_arrays, write_arrays
 from isplitlbi.fitting import Fitted
 from isplitlbi.lazy import pl
 from isplitlbi.model.links import LINKS, link_named
-from isplitlbi.model.parameters import Consensus, Parameters
+from isplitlbi.model.parameters import Parameters
 from isplitlbi.model.terms import Terms
 from isplitlbi.output.tables import main_figures, ranking_table, users_table
 from isplitlbi.path import MOST_SNAPSHOTS, RegularizationPath, spread_out
 from isplitlbi.selection import ESTIMATES, SCORINGS, Curves, Selection
 from isplitlbi.solvers import SOLVERS, Dynamics
+from isplitlbi.stored_people import board_as_arrays, board_of, tests_as_arrays, tests_of
 
 __all__ = ["ESTIMATORS", "load_model", "refuse_existing", "save_model"]
 
@@ -72,7 +73,6 @@ _IDS, _COLUMNS, _OPTIONAL = (
     ("user", "left", "right", "outcome"),
     ("weight", "group", "time", "duration"),
 )
-_ORDINARY = "ordinary_"  # begins the names of what was ordinary among the users
 _COUNTS = ("votes_per_user", "n_ties", "digest")
 
 
@@ -118,8 +118,12 @@ def save_model(model: ScoreEstimator, folder: str | Path, *, force: bool = False
             standing = model.standing()._asdict() | {"fingerprint": fitted.summary.fingerprint}
             write_arrays(unfinished / "standing.npz", standing)
         if hasattr(model, "abnormality_"):
-            tests = _tests_as_arrays(model.abnormality_, fitted.summary.fingerprint)
+            tests = tests_as_arrays(model.abnormality_, fitted.summary.fingerprint)
             write_arrays(unfinished / "abnormal.npz", tests)
+            without = model.without_unreliable() if model.stands_already else None
+            if without is not None:
+                board = board_as_arrays(*without, fitted.summary.fingerprint)
+                write_arrays(unfinished / "without.npz", board)
         if fitted.selection is not None:
             write_arrays(unfinished / "selection.npz", _curves_as_arrays(fitted.selection))
 
@@ -296,21 +300,6 @@ def _parameters_as_arrays(parameters: Parameters) -> dict[str, Any]:
     }
 
 
-def _tests_as_arrays(found: Abnormality, fingerprint: str) -> dict[str, Any]:
-    names = [field.name for field in fields(Abnormality) if field.name != "ordinary"]
-    values = {name: getattr(found, name) for name in names}
-    if found.ordinary is not None:
-        values |= {_ORDINARY + name: each for name, each in vars(found.ordinary).items()}
-    common = {
-        "consensus": found.consensus.values,
-        "traits": list(found.consensus.vector.traits),
-        "has_habits": found.consensus.vector.has_habits,
-        "terms": found.consensus.terms.as_dict(),
-        "fingerprint": fingerprint,
-    }
-    return values | common
-
-
 def _curves_as_arrays(selection: Selection) -> dict[str, Any]:
     arrays = {}
     for number, curves in enumerate(selection.candidates):
@@ -365,11 +354,12 @@ def _loaded(source: Path) -> ScoreEstimator:
         votes, summary, link, dynamics, time, parameters, path, selection, chosen=chosen,
         spreads=described["spreads"], date=about.get("date", ""),
     )  # fmt: skip
-    tests = _tests_of(source, fitted) if described["tested"] else None
+    tests = tests_of(source, fitted) if described["tested"] else None
     labels = _labels_of(described.get("labels"))
     if parameters.terms.has_ties and len(set(labels.outcomes)) != len(OUTCOMES):
         raise UnreadableModel(f"{source}: it has no words for some outcomes; fit the model again.")
-    return model.adopt(fitted, tests, labels=labels, standing=_standing_of(source, fitted))
+    standing, without = _standing_of(source, fitted), board_of(source, fitted)
+    return model.adopt(fitted, tests, labels=labels, standing=standing, without=without)
 
 
 def _labels_of(described: dict[str, Any] | None) -> OutcomeLabels:
@@ -442,37 +432,6 @@ def _standing_of(source: Path, fitted: Fitted) -> Standing | None:
     n_items = fitted.parameters.n_items
     shapes = found.estimate.shape, found.covariance.shape
     if not same_votes or shapes != ((n_items,), (n_items, n_items)):
-        raise UnreadableModel(f"{source}: its files do not belong together; fit the model again.")
-    return found
-
-
-def _tests_of(source: Path, fitted: Fitted) -> Abnormality:
-    """Return the tests of the users."""
-    values = read_arrays(source / "abnormal.npz")
-    known = {name for name in values if name.startswith(_ORDINARY)}
-    ordinary = {name.removeprefix(_ORDINARY): values.pop(name) for name in known}
-    same_votes = values.pop("fingerprint") == fitted.summary.fingerprint
-    has_habits = bool(values.pop("has_habits"))
-    vector = Vector(fitted.parameters.n_items, tuple(values.pop("traits")), has_habits)
-    terms = Terms.from_dict(values.pop("terms"))
-    consensus = Consensus(vector, values.pop("consensus"), terms)
-    fdr = float(values.pop("fdr"))
-    values.setdefault("n_votes", fitted.summary.votes_per_user)  # older folders do not know it
-    lengths = {len(value) for value in values.values()}
-    if not same_votes or lengths != {len(fitted.summary.users)}:
-        raise UnreadableModel(f"{source}: its files do not belong together; fit the model again.")
-    found = None if not ordinary else _ordinary_of(ordinary, source, fitted)
-    return Abnormality(fdr=fdr, consensus=consensus, ordinary=found, **values)
-
-
-def _ordinary_of(values: dict[str, Any], source: Path, fitted: Fitted) -> Ordinary:
-    """Return what was ordinary among the users; older folders do not know it."""
-    plain: dict[str, Any] = {
-        name: float(values[name]) for name in ("noisier", "unit", "duration")
-    } | {"n_votes": int(values["n_votes"])}
-    found = Ordinary(**values | plain | {"has_sides": bool(values["has_sides"])})
-    n_items = fitted.parameters.n_items
-    if set(found.covariance.shape) != {n_items + 1} or len(found.of_habits) not in (0, n_items):
         raise UnreadableModel(f"{source}: its files do not belong together; fit the model again.")
     return found
 

@@ -8,7 +8,7 @@ tests users is imported where they are tested, because a stored model knows its 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -149,10 +149,11 @@ class ScoreEstimator(GroupedEstimator):
         *,
         labels: OutcomeLabels = NUMBERS,
         standing: Standing | None = None,
+        without: Mapping[bytes, Leaderboard] | None = None,
     ) -> Self:
         """Take over what was fitted, what was found of users, and what outcomes are called.
 
-        Besides, where the items stand, if that is known already.
+        Besides, where the items stand, and leaderboards without some users, if known already.
         """
         terms, common = fitted.parameters.terms, fitted.parameters.common
         self._know(
@@ -186,7 +187,9 @@ class ScoreEstimator(GroupedEstimator):
             self.costs_ = fitted.costs
         self._tested: dict[float, TestedUsers] = {}
         self._certainty, self._standing, self._board = None, standing, None
-        self._boards_without: dict[bytes, Leaderboard] = {}
+        self._boards_without: dict[bytes, Leaderboard] = {
+            who: board.framed_as(self._frame_kind) for who, board in (without or {}).items()
+        }
         if abnormality is not None:
             self._remember(abnormality)
         return self
@@ -402,6 +405,12 @@ class ScoreEstimator(GroupedEstimator):
         others = self._leaderboard_without(left_out)
         effect = Effect(self.users_[left_out].tolist(), self.leaderboard(), others)
         return effect.framed_as(self._frame_kind)
+
+    def without_unreliable(self) -> tuple[Mask, Leaderboard] | None:
+        """Return who is on that list, and the leaderboard of the others; None where it is empty."""
+        left_out = self._left_out(None, None, None)
+        is_some = left_out.any() and not left_out[self.votes().user].all()
+        return (left_out, self._leaderboard_without(left_out)) if is_some else None
 
     def _left_out(
         self, kinds: Sequence[str] | None, fdr: float | None, lists: Sequence[str] | None
