@@ -27,6 +27,7 @@ from isplitlbi.jobs import (
     Fold,
     Folding,
     FollowPath,
+    Foretell,
     RefreshReference,
     ScoreFold,
 )
@@ -349,6 +350,10 @@ class _Fit:
             models = [found.model]
         grids = [self._times(each) for each in models]
         walk = self.reporter.part(share)
+        if not settings.scheme.works_together:
+            n_paths = 1 + len(models) * len(folds)
+            of_a_path = Foretell(settings.path(models[0], grids[0]), n_paths)
+            self.runtime.run(of_a_path, Reporter())
         if settings.time is None:
             selection, path, model = self._cross_validate(models, grids, folds, found, walk)
             time, times = selection.time, selection.chosen.times

@@ -21,7 +21,7 @@ from isplitlbi.runtime.progress import Reporter
 from isplitlbi.selection import FoldScores, HeldOut, Rule, score_votes
 from isplitlbi.solvers.before_entry import residuals, times_of
 from isplitlbi.solvers.checkpoints import Checkpoints
-from isplitlbi.solvers.driver import follow, room_for_snapshots
+from isplitlbi.solvers.driver import follow, foretell, room_for_snapshots
 from isplitlbi.solvers.scales import (
     Given,
     Sizes,
@@ -42,6 +42,7 @@ __all__ = [
     "Fold",
     "Folding",
     "FollowPath",
+    "Foretell",
     "RefreshReference",
     "ScoreFold",
     "ScoreSizes",
@@ -73,6 +74,18 @@ class FindTimes:
     def join(self, parts: Sequence[Floats]) -> Floats:
         """Return the times."""
         return times_of(np.concatenate(parts), knows_nu=self.knows_nu)
+
+
+@dataclass(frozen=True)
+class Foretell(_FoundByAll):
+    """Say how long so many paths will take, where that may be long."""
+
+    settings: PathSettings
+    n_paths: int
+
+    def run(self, votes: Comparisons, runtime: Runtime, reporter: Reporter) -> None:
+        """Try some steps, and say it."""
+        foretell(votes, self.settings, runtime, self.n_paths)
 
 
 @dataclass(frozen=True)

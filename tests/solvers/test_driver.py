@@ -1,3 +1,4 @@
+import re
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -8,7 +9,8 @@ from isplitlbi.model.links import Logistic, Probit
 from isplitlbi.model.terms import PAPER
 from isplitlbi.path import Ending
 from isplitlbi.runtime.local import Local
-from isplitlbi.solvers import Dynamics, Explicit, Implicit, PathSettings, follow
+from isplitlbi.runtime.progress import Reporter
+from isplitlbi.solvers import Dynamics, Explicit, Implicit, PathSettings, driver, follow
 from isplitlbi.solvers.state import State, time_to_leave
 from votes import random_votes
 
@@ -392,3 +394,40 @@ def test_a_dual_has_size_one_after_the_time_to_leave():
 def test_a_dual_that_does_not_move_never_leaves():
     nothing = np.zeros(LAYOUT.n_slots)
     assert np.all(np.isinf(time_to_leave(nothing, nothing, LAYOUT.slots)))
+
+
+# --- how far it is ---------------------------------------------------------------------------
+
+
+def test_short_steps_are_told_by_the_time_between_the_times_asked_for(monkeypatch):
+    monkeypatch.setattr(driver, "TOLD_EVERY", 5)
+    heard = []
+    run(Explicit(), [0.02, 1.0], reporter=Reporter(heard.append))
+    done, time = np.array([each.done for each in heard]), np.array([each.time for each in heard])
+    assert len(heard) > 5
+    np.testing.assert_allclose(done, time)
+    assert done[-1] == 1.0
+
+
+def test_long_steps_are_told_by_the_times_asked_for():
+    heard = []
+    run(Implicit(), [0.02, 0.5, 1.0, 2.0], reporter=Reporter(heard.append))
+    np.testing.assert_allclose([each.done for each in heard], [0.0, 0.25, 0.5, 0.75, 1.0])
+
+
+def test_how_long_short_steps_take_is_said_beforehand(monkeypatch, caplog):
+    settings = PathSettings(Logistic(), FAST, Explicit(), np.array([1.0, 5.0]))
+    votes = random_votes(0, n_users=5, n_items=4, n_votes=200)
+    driver.foretell(votes, settings, Local(votes), 6)
+    assert not caplog.messages  # some seconds are not worth a word
+    monkeypatch.setattr(driver, "WORTH_TELLING", 0.0)
+    driver.foretell(votes, settings, Local(votes), 6)
+    (said,) = caplog.messages
+    told = re.search(r"the explicit solver takes about ([\d,]+) steps", said)[1]
+    n_steps = int(told.replace(",", ""))
+    path = follow(votes, settings)
+    assert 0.5 * path.n_steps < n_steps < 2.0 * path.n_steps
+    assert "follows 6: about" in said
+    # A path that is at its end after some steps is not worth a word, either.
+    driver.foretell(votes, replace(settings, times=np.array([1e-6])), Local(votes), 6)
+    assert len(caplog.messages) == 1

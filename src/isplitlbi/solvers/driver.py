@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
+from time import perf_counter
 from typing import Self
 
 import numpy as np
@@ -18,14 +19,14 @@ from isplitlbi.model.parameters import Course
 from isplitlbi.path import Ending, RegularizationPath
 from isplitlbi.runtime.base import Runtime
 from isplitlbi.runtime.local import Local
-from isplitlbi.runtime.progress import Reporter
+from isplitlbi.runtime.progress import Progress, Reporter
 from isplitlbi.solvers.checkpoints import Checkpoint
 from isplitlbi.solvers.likelihood import fit_before_entries
 from isplitlbi.solvers.settings import PathSettings
 from isplitlbi.solvers.state import State, time_to_leave
 from isplitlbi.typing import Floats
 
-__all__ = ["follow", "room_for_snapshots"]
+__all__ = ["follow", "foretell", "room_for_snapshots"]
 
 log = logging.getLogger("isplitlbi")
 
@@ -36,6 +37,10 @@ SNAPSHOTS = ("consensus", "deviation", "sparse")
 # The course of the consensus is noted whenever so large a share of the time has passed: at nearly
 # every step of a scheme with long steps, at few of one with short ones.
 NOTED_EVERY = 0.004
+
+# Where steps are short, how far the path is is told every so many, and how long it will take is
+# told beforehand, from so many; unless it takes no longer than this many seconds.
+TOLD_EVERY, TRIED_STEPS, WORTH_TELLING = 500, 20, 5.0
 
 Observer = Callable[[int, State], None]
 
@@ -81,11 +86,12 @@ def follow(
     if resumed is not None:
         state, course = resumed.state, _Noted.restored(resumed.extra)
         snapshots.restore(resumed.n_done, resumed.extra)
-        _tell(reporter, resumed.n_done / len(times), state)
     else:
         state = _beginning(votes, settings, runtime, initial)
         course = _Noted.from_start(state)
-    walk = _Walk(layout, settings, runtime, state, course)
+    told = _Told(settings, reporter)
+    told.now(state)
+    walk = _Walk(layout, settings, runtime, state, course, told)
     for index in range(snapshots.taken, len(times)):
         here = walk.to(times[index])
         if here is None:
@@ -93,7 +99,7 @@ def follow(
         snapshots.take(here)
         if observe is not None:
             observe(index, here)
-        _tell(reporter, 1.0 / len(times), here)
+        told.now(here)
         del here  # frees its arrays before the next step needs some
         # A later path goes on from the state, so that nothing may be left to do before it.
         last = index + 1 == len(times)
@@ -125,10 +131,49 @@ def _beginning(
     return state
 
 
-def _tell(reporter: Reporter | None, share: float, state: State) -> None:
-    if reporter is not None:
-        n_out = int(np.isfinite(state.entry_times).sum()) if reporter.is_heard else 0
-        reporter.advance(share, state.time, n_out)
+def foretell(votes: Comparisons, settings: PathSettings, runtime: Runtime, n_paths: int) -> None:
+    """Say how long so many paths will take, of a scheme whose steps are short: some are tried."""
+    horizon, state = settings.followed[-1], _beginning(votes, settings, runtime, None)
+    stepper = settings.scheme.prepare(settings.terms.layout(votes), settings, runtime)
+    stepper.step(state, horizon, horizon)  # compiles
+    since, begun = state.time, perf_counter()
+    for _ in range(TRIED_STEPS):
+        stepper.step(state, horizon, horizon)
+    each = (perf_counter() - begun) / TRIED_STEPS
+    if state.time >= horizon:
+        return
+    n_steps = TRIED_STEPS * horizon / (state.time - since)
+    seconds = n_steps * each * n_paths  # threads would wait for each other between short steps
+    if seconds > WORTH_TELLING:
+        long = f"{seconds / 60.0:,.0f} minutes" if seconds > 120.0 else f"{seconds:.0f} seconds"
+        log.warning(
+            "the %s solver takes about %s steps for a path, and follows %s: about %s. The implicit "
+            "solver follows the same in a small part of that.",
+            settings.as_dict()["scheme"], f"{n_steps:,.0f}",
+            "one" if n_paths == 1 else f"{n_paths}", long,
+        )  # fmt: skip
+
+
+class _Told:
+    """Tells how far a path is: by the times asked for or, where steps are short, by time."""
+
+    def __init__(self, settings: PathSettings, reporter: Reporter | None) -> None:
+        self._times, self._reporter = settings.followed, reporter
+        self._is_by_time = reporter is not None and not settings.scheme.works_together
+
+    def now(self, state: State) -> None:
+        """Tell, at a time that was asked for."""
+        if self._reporter is not None:
+            n_out = int(np.isfinite(state.entry_times).sum()) if self._reporter.is_heard else 0
+            done = np.searchsorted(self._times, state.time, "right") / len(self._times)
+            if self._is_by_time:
+                done = state.time / self._times[-1]
+            self._reporter.reach(Progress(float(done), state.time, n_out))
+
+    def on_the_way(self, state: State) -> None:
+        """Tell now and then, between such times."""
+        if self._is_by_time and state.n_steps % TOLD_EVERY == 0:
+            self.now(state)
 
 
 class _Noted:
@@ -179,8 +224,10 @@ class _Walk:
         runtime: Runtime,
         state: State,
         course: _Noted,
+        told: _Told,
     ) -> None:
-        self.state, self._before, self._course = state, replace(state), course
+        self.state, self._before = state, replace(state)
+        self._course, self._told = course, told
         self.ending = Ending.COMPLETE
         self._stepper = settings.scheme.prepare(layout, settings, runtime)
         self._runtime = runtime
@@ -194,6 +241,7 @@ class _Walk:
             self.ending = self._step(time)
             if self.ending is not Ending.COMPLETE:
                 return None
+            self._told.on_the_way(state)
         return state if state.time == time else self._before.toward(state, time, slots)
 
     def path(self, snapshots: _Snapshots) -> RegularizationPath:
