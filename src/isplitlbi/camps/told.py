@@ -102,21 +102,36 @@ def _pairs(batch: Batch, n_items: int) -> Places:
     return (items[:, :, None] * (n_items + 1) + items[:, None, :]).ravel()
 
 
-def told_by(ballots: Ballots, counts: Floats, centre: Floats, variance: float) -> Told:
+def told_by(ballots: Ballots, counts: Floats, centre: Floats, variance: Floats | float) -> Told:
     """Return what votes tell, near the scores that fit each user best beside a centre.
 
-    The variance says how far users are from the centre: it keeps scores finite.
+    The variance says how far users are from the centre: it keeps scores finite. Both are the same
+    for all users, or a row and a number for each.
     """
+    n_users, n_items = ballots.n_users, ballots.n_items
+    centres = np.broadcast_to(centre, (n_users, n_items))
+    variances = np.broadcast_to(variance, n_users)
     bowls = tuple(
-        _bowl(ballots, counts, batch, np.append(centre, 0.0)[batch.items], variance)
+        _bowl(ballots, counts, batch, _of_batch(centres, batch), variances[batch.users])
         for batch in ballots.batches()
     )
-    return Told.of(ballots.n_users, ballots.n_items, bowls)
+    return Told.of(n_users, n_items, bowls)
 
 
-def _bowl(ballots: Ballots, counts: Floats, batch: Batch, centre: Floats, variance: float) -> Bowl:
+def _of_batch(centres: Floats, batch: Batch) -> Floats:
+    """Return the scores of everybody's own items, zero where there is none."""
+    found = np.take_along_axis(
+        centres[batch.users], np.minimum(batch.items, centres.shape[1] - 1), axis=1
+    )
+    return np.where(batch.items < centres.shape[1], found, 0.0)
+
+
+def _bowl(
+    ballots: Ballots, counts: Floats, batch: Batch, centre: Floats, variances: Floats
+) -> Bowl:
     """Find the best scores of some users by Newton's method, and the bowl around them."""
-    own, eye = np.zeros_like(centre), np.eye(centre.shape[1]) / variance
+    variance = variances[:, None]
+    own, eye = np.zeros_like(centre), np.eye(centre.shape[1]) / variance[..., None]
     for _ in range(N_STEPS):
         slope, bend = _derivatives(ballots, counts, batch, centre + own)
         step = np.linalg.solve(bend + eye, -(slope + own / variance)[..., None])[..., 0]
