@@ -130,9 +130,8 @@ def _told_beside(single: Mixture, told: Told, ballots: Ballots, counts: Floats) 
     size = float(np.mean(scores**2))
     near = max(single.taste + single.scale * size, LEAST_VARIANCE)
     far = max(single.taste + size, near)
-    return told_by(
-        ballots, counts, belongs[:, None] * scores, belongs * near + (1.0 - belongs) * far
-    )
+    variance = belongs * near + (1.0 - belongs) * far
+    return told_by(ballots, counts, scores, variance, part=belongs)
 
 
 class _Search:

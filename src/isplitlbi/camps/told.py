@@ -102,28 +102,28 @@ def _pairs(batch: Batch, n_items: int) -> Places:
     return (items[:, :, None] * (n_items + 1) + items[:, None, :]).ravel()
 
 
-def told_by(ballots: Ballots, counts: Floats, centre: Floats, variance: Floats | float) -> Told:
+def told_by(
+    ballots: Ballots,
+    counts: Floats,
+    centre: Floats,
+    variance: Floats | float,
+    part: Floats | float = 1.0,
+) -> Told:
     """Return what votes tell, near the scores that fit each user best beside a centre.
 
-    The variance says how far users are from the centre: it keeps scores finite. Both are the same
-    for all users, or a row and a number for each.
+    The variance says how far users are from the centre: it keeps scores finite. The part says how
+    much of the centre's scores is theirs. Both are one number, or one for each user.
     """
-    n_users, n_items = ballots.n_users, ballots.n_items
-    centres = np.broadcast_to(centre, (n_users, n_items))
-    variances = np.broadcast_to(variance, n_users)
+    variances = np.broadcast_to(variance, ballots.n_users)
+    parts, padded = np.broadcast_to(part, ballots.n_users), np.append(centre, 0.0)
     bowls = tuple(
-        _bowl(ballots, counts, batch, _of_batch(centres, batch), variances[batch.users])
+        _bowl(
+            ballots, counts, batch, parts[batch.users, None] * padded[batch.items],
+            variances[batch.users],
+        )
         for batch in ballots.batches()
-    )
-    return Told.of(n_users, n_items, bowls)
-
-
-def _of_batch(centres: Floats, batch: Batch) -> Floats:
-    """Return the scores of everybody's own items, zero where there is none."""
-    found = np.take_along_axis(
-        centres[batch.users], np.minimum(batch.items, centres.shape[1] - 1), axis=1
-    )
-    return np.where(batch.items < centres.shape[1], found, 0.0)
+    )  # fmt: skip
+    return Told.of(ballots.n_users, ballots.n_items, bowls)
 
 
 def _bowl(
