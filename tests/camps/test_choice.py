@@ -45,6 +45,20 @@ def test_people_along_a_line_are_predicted_better_by_an_axis_than_by_camps():
     assert axes < camps < found.single.loss.sum()
 
 
+@pytest.mark.parametrize(
+    ("people_are", "has_gaps"),
+    [({"n_camps": 2}, True), ({"line": 1.0}, False)],
+    ids=["two camps", "along a line"],
+)
+def test_people_who_were_held_out_show_whether_there_are_gaps(people_are, has_gaps):
+    votes, _ = people(seed=12, n_users=60, **people_are)
+    model, votes = model_of(votes), in_order(votes)
+    ballots = Ballots.of(votes, model.parameters_, model.link_)
+    search = choice._Search(votes, ballots, model.consensus_, 0)
+    camps, line = (search.trial(choice.Account(*each)) for each in ((2, 0), (1, 1)))
+    assert search.has_gaps(camps, [line]) == has_gaps
+
+
 def test_the_careless_are_in_no_camp():
     votes, camp = people(2, seed=3, careless=0.2)
     found = found_in(votes)

@@ -2,7 +2,7 @@
 
 Camps must do better than two other accounts of the same votes: one opinion with tastes that scatter
 (the simplest), and people who differ by degrees, along as many axes as camps would need. People are
-in camps only where there are gaps between them.
+in camps only where there are gaps between them, and gaps show where people are held out.
 """
 
 from __future__ import annotations
@@ -24,18 +24,17 @@ from isplitlbi.typing import Floats, Mask, Places
 
 __all__ = ["Account", "Camps", "Trial", "find_camps"]
 
-N_FOLDS = 5
-# By how many standard errors camps must predict better than one camp; and by how many they must
-# predict better than axes, and fewer camps may predict worse than more.
+N_FOLDS, N_FOLDS_OF_USERS = 5, 10
+# By how many standard errors camps must predict better than one camp; by how many fewer camps may
+# predict worse than more, and camps worse than axes; and by how many camps must tell better than
+# axes of people who were held out.
 CLEARLY, NEARLY = 2.0, 1.0
 LEAST_GAIN = 0.05  # nats per user: what is less matters to nobody
 PATIENCE = 2  # how many numbers of camps are tried after the best
 LEAST_MEMBERS, LEAST_PART = 3, 0.05  # of a camp: users, and their share
 MOST_AXES = 3
-N_STARTS, FIRST_STEPS, LLOYD_STEPS = 4, 6, 8
-# At least so far apart are users when a search begins, though one camp and the careless seem
-# to explain everybody: the careless may be a camp.
-LEAST_VARIANCE = 0.25
+N_STARTS, FIRST_STEPS, LLOYD_STEPS = 8, 6, 8
+LEAST_VARIANCE = 0.25  # so far apart are users at least when a search begins
 USUAL_VARIANCE = 1.0  # of users around the consensus, before anything is known
 MOST_NUMBERS = 20_000_000  # readings times items that are worked on
 
@@ -52,12 +51,12 @@ class Trial:
     """How well an account predicts votes that were held out."""
 
     account: Account
-    loss: Floats  # (n_users,) sums over their votes
+    loss: Floats  # (n_users,) sums over their votes; zero of who has none
 
     def gain_over(self, other: Trial) -> tuple[float, float]:
         """Return the mean gain per user who has votes, and its standard error."""
         gain = other.loss - self.loss
-        gain = gain[(other.loss > 0.0) | (self.loss > 0.0)]
+        gain = gain[(other.loss != 0.0) | (self.loss != 0.0)]
         return float(gain.mean()), float(gain.std(ddof=1) / np.sqrt(len(gain)))
 
 
@@ -106,19 +105,33 @@ class Alone(NamedTuple):
 
     told: Told
     single: Mixture
-    centre: Floats
-    variance: float
 
     @classmethod
     def of(cls, ballots: Ballots, counts: Floats, centre: Floats) -> Alone:
         """Find out how far users are from the consensus, and what votes tell if that is known."""
         told = told_by(ballots, counts, centre, USUAL_VARIANCE)
         single, _ = improved(told, Mixture.starting(centre[None]))
-        scores = single.scores[0]
-        variance = single.taste + single.scale * float(np.mean(scores**2))
-        variance = max(variance, LEAST_VARIANCE)
-        told = told_by(ballots, counts, scores, variance)
-        return cls(told, improved(told, single)[0], scores, variance)
+        told = _told_beside(single, told, ballots, counts)
+        return cls(told, improved(told, single)[0])
+
+    def told_of(self, others: Ballots) -> Told:
+        """Return what the votes of other users tell."""
+        told = told_by(others, others.counts, self.single.scores[0], USUAL_VARIANCE)
+        return _told_beside(self.single, told, others, others.counts)
+
+
+def _told_beside(single: Mixture, told: Told, ballots: Ballots, counts: Floats) -> Told:
+    """Return what votes tell of users who are as far from the consensus as it seems.
+
+    Whoever seems to be careless may be of another mind, and as far from the consensus as that can
+    be. Held to the consensus, the bowl of such a user would be one of scores that nobody has.
+    """
+    belongs, scores = shares_of(told, single).of_camps[:, 0], single.scores[0]
+    size = float(np.mean(scores**2))
+    near = max(single.taste + single.scale * size, LEAST_VARIANCE)
+    far = max(single.taste + size, near)
+    variance = belongs * near + (1.0 - belongs) * far
+    return told_by(ballots, counts, scores, variance, part=belongs)
 
 
 class _Search:
@@ -127,7 +140,7 @@ class _Search:
     def __init__(self, votes: Comparisons, ballots: Ballots, centre: Floats, seed: int) -> None:
         rng = np.random.default_rng(seed)
         fold = fold_of_votes(votes, N_FOLDS, rng)
-        self.ballots, self.seed = ballots, seed
+        self.ballots, self.centre, self.seed = ballots, centre, seed
         self.parts = _parts(ballots, rng)
         self.fitted = self.parts[0]
         self.used = used = ballots if len(self.parts) == 1 else ballots.only_of(self.fitted)
@@ -135,6 +148,8 @@ class _Search:
         held_out = [used.counted(votes, fold == each) for each in range(N_FOLDS)]
         # Of very few votes, a fold may be empty on one side.
         self.held_out = [each for each in held_out if 0.0 < each.sum() < used.counts.sum()]
+        user_part = rng.permutation(ballots.n_users) % N_FOLDS_OF_USERS
+        self.people = [user_part == each for each in range(N_FOLDS_OF_USERS)]
         self.rests = [Alone.of(used, used.counts - each, centre) for each in self.held_out]
 
     def found(self, most: int, progress: Callable[[float], None]) -> Camps:
@@ -149,11 +164,13 @@ class _Search:
             if worse == PATIENCE:
                 break
         single, chosen = trials[0], _fewest(trials)
+        if chosen is not single and not _clearly(chosen, single):
+            chosen = single
         if chosen is not single:
             n_axes = min(chosen.account.n_camps - 1, MOST_AXES)
             rivals = [self.trial(Account(1, 1 + each)) for each in range(n_axes)]
             trials += rivals
-            if not (_clearly(chosen, single) and all(_better(chosen, each) for each in rivals)):
+            if any(_worse(chosen, each) for each in rivals) or not self.has_gaps(chosen, rivals):
                 chosen = single
         mixture = _fitted(self.whole, chosen.account, self.seed)
         of_users = self.placed(mixture)
@@ -172,8 +189,7 @@ class _Search:
         every[self.fitted] = found[self.fitted]
         for part in self.parts[1:]:
             some = self.ballots.only_of(part)
-            told = told_by(some, some.counts, self.whole.centre, self.whole.variance)
-            every[part] = shares_of(told, mixture).of_camps[part]
+            every[part] = shares_of(self.whole.told_of(some), mixture).of_camps[part]
         return every
 
     def trial(self, account: Account) -> Trial:
@@ -183,6 +199,25 @@ class _Search:
             mixture = _fitted(rest, account, self.seed + 1 + number)
             loss += loss_of_users(self.used, rest.told, mixture, held_out)
         return Trial(account, loss)
+
+    def has_gaps(self, camps: Trial, rivals: list[Trial]) -> bool:
+        """Say whether camps tell of people they have not seen better than all rivals do.
+
+        People are held out with all their votes. Where most votes of a user are known, they say
+        where on an axis that user is, and it is all the same whether there are gaps; but all votes
+        of somebody new are improbable if nobody ought to be there.
+        """
+        trials = [Trial(each.account, np.zeros(self.used.n_users)) for each in (camps, *rivals)]
+        for number, part in enumerate(self.people):
+            rest, others = self.used.only_of(~part), self.used.only_of(part)
+            if not (len(rest.user) and len(others.user)):
+                continue
+            alone = Alone.of(rest, rest.counts, self.centre)
+            told = alone.told_of(others)
+            for trial in trials:
+                mixture = _fitted(alone, trial.account, self.seed + 1 + number)
+                trial.loss[part] = -shares_of(told, mixture).log_density[part]
+        return all(_better(trials[0], each) for each in trials[1:])
 
 
 def _fewest(trials: list[Trial]) -> Trial:
@@ -197,8 +232,12 @@ def _fewest(trials: list[Trial]) -> Trial:
     return best
 
 
+def _worse(one: Trial, other: Trial) -> bool:
+    gain, error = other.gain_over(one)
+    return gain > NEARLY * error
+
+
 def _better(one: Trial, other: Trial) -> bool:
-    """Say whether camps beat people along axes, who win by far where there are no gaps."""
     gain, error = one.gain_over(other)
     return gain > NEARLY * error
 
@@ -237,9 +276,13 @@ def _fitted(alone: Alone, account: Account, seed: int) -> Mixture:
         axes = (size[:, None] / np.sqrt(len(own)) * axes)[: account.n_axes]
         nothing = np.zeros((account.n_axes - len(axes), own.shape[1]))
         return improved(told, Mixture.starting(single.scores, np.vstack([axes, nothing])))[0]
+    # Whoever seems to be careless may be a camp, or draw one away from people who are not.
+    belongs = shares_of(told, single).of_camps[told.present, 0] > 0.5
+    caring = own[belongs] if belongs.sum() >= account.n_camps else own
     rng, found = np.random.default_rng(seed), []
-    for _ in range(N_STARTS):
-        start = Mixture.starting(single.scores + _centres(own, account.n_camps, rng))
+    for number in range(N_STARTS):
+        points = own if number % 2 else caring
+        start = Mixture.starting(single.scores + _centres(points, account.n_camps, rng))
         found.append(improved(told, start, FIRST_STEPS))
     return improved(told, max(found, key=lambda each: each[1])[0])[0]
 

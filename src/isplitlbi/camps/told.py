@@ -102,21 +102,36 @@ def _pairs(batch: Batch, n_items: int) -> Places:
     return (items[:, :, None] * (n_items + 1) + items[:, None, :]).ravel()
 
 
-def told_by(ballots: Ballots, counts: Floats, centre: Floats, variance: float) -> Told:
+def told_by(
+    ballots: Ballots,
+    counts: Floats,
+    centre: Floats,
+    variance: Floats | float,
+    part: Floats | float = 1.0,
+) -> Told:
     """Return what votes tell, near the scores that fit each user best beside a centre.
 
-    The variance says how far users are from the centre: it keeps scores finite.
+    The variance says how far users are from the centre: it keeps scores finite. The part says how
+    much of the centre's scores is theirs. Both are one number, or one for each user.
     """
+    variances = np.broadcast_to(variance, ballots.n_users)
+    parts, padded = np.broadcast_to(part, ballots.n_users), np.append(centre, 0.0)
     bowls = tuple(
-        _bowl(ballots, counts, batch, np.append(centre, 0.0)[batch.items], variance)
+        _bowl(
+            ballots, counts, batch, parts[batch.users, None] * padded[batch.items],
+            variances[batch.users],
+        )
         for batch in ballots.batches()
-    )
+    )  # fmt: skip
     return Told.of(ballots.n_users, ballots.n_items, bowls)
 
 
-def _bowl(ballots: Ballots, counts: Floats, batch: Batch, centre: Floats, variance: float) -> Bowl:
+def _bowl(
+    ballots: Ballots, counts: Floats, batch: Batch, centre: Floats, variances: Floats
+) -> Bowl:
     """Find the best scores of some users by Newton's method, and the bowl around them."""
-    own, eye = np.zeros_like(centre), np.eye(centre.shape[1]) / variance
+    variance = variances[:, None]
+    own, eye = np.zeros_like(centre), np.eye(centre.shape[1]) / variance[..., None]
     for _ in range(N_STEPS):
         slope, bend = _derivatives(ballots, counts, batch, centre + own)
         step = np.linalg.solve(bend + eye, -(slope + own / variance)[..., None])[..., 0]

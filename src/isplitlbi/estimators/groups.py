@@ -220,8 +220,9 @@ class Groups(Tabular):
         by_degrees = [each for each in self.trials if each.account.n_axes]
         if by_degrees and min(each.loss.sum() for each in by_degrees) < self.single.loss.sum():
             return (
-                f"One group: {self.nouns.users} differ by degrees. Held-out votes are predicted as "
-                "well without groups, if everybody has a place of their own on a line."
+                f"One group: {self.nouns.users} differ by degrees. Held-out votes, or "
+                f"{self.nouns.users}, are predicted as well without groups, if everybody has a "
+                "place of their own on a line."
             )
         return (
             f"One group: {best.account.n_camps} groups do not predict held-out votes clearly "
