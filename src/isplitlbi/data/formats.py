@@ -13,8 +13,10 @@ import re
 import shlex
 import sys
 import zlib
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,6 +24,7 @@ import numpy as np
 
 from isplitlbi.data.exports import Export, first_object, not_too_deep, objects_in
 from isplitlbi.data.notes import Dropped, Note, SeparatorTaken
+from isplitlbi.data.odd import Odd, odd_values
 from isplitlbi.data.platforms import recognise_export
 from isplitlbi.data.vocabulary import counted, folded
 from isplitlbi.errors import InvalidRows, InvalidSetting, InvalidVotes, ISplitLBIError, Setting
@@ -74,6 +77,7 @@ class Table(NamedTuple):
     height: int
     keeps_ids: bool = False  # whether ids stay as they are, numbers too, and do not become text
     row: pl.Series | None = None  # where in the file every row comes from, if rows are not its own
+    odd: Callable[[str], Odd | None] = lambda _column: None  # what a column holds that is no id
 
     @classmethod
     def of(cls, frame: pl.DataFrame, columns: list[str]) -> Table:
@@ -104,6 +108,7 @@ class Dropping(NamedTuple):
 # --- bytes -----------------------------------------------------------------------------------
 
 HEAD = 2**16
+MOST_COLUMNS = 10_000
 BLANK = b"\xef\xbb\xbf \t\r\n"
 ANY_NUMBER = "{}"  # at the end of the name of a column: there may be any number of such
 DAMAGED = "the compressed file is incomplete or damaged. Copy it again."
@@ -290,8 +295,11 @@ def _header(file: RawFile, separator: str) -> list[str]:
             f"{name}: its first line is not a readable header ({error}). "
             "Give the names of the columns there."
         ) from None
-    if twice := [column for column in dict.fromkeys(columns) if columns.count(column) > 1]:
-        raise InvalidVotes(f"{name}: its header has {twice[0]!r} more than once. Rename one.")
+    if len(set(columns)) < len(columns):
+        twice = Counter(columns).most_common(1)[0][0]
+        raise InvalidVotes(f"{name}: its header has {twice!r} more than once. Rename one.")
+    if len(columns) > MOST_COLUMNS:
+        raise InvalidVotes(f"{name}: {len(columns):,} columns are more than any votes have.")
     return columns
 
 
@@ -337,11 +345,8 @@ def _refuse_foreign(file: RawFile) -> None:
     kind = next((kind for start, kind in _FOREIGN.items() if head.startswith(start)), None)
     if kind is None and 0 in head:
         every_other = max(head[::2].count(0), head[1::2].count(0)) > 0.4 * len(head[::2])
-        kind = (
-            "UTF-16 text"
-            if every_other and min(head[::2].count(0), head[1::2].count(0)) == 0
-            else "not text"
-        )
+        is_utf_16 = every_other and min(head[::2].count(0), head[1::2].count(0)) == 0
+        kind = "UTF-16 text" if is_utf_16 else "not text"
     if kind is not None and kind.startswith("UTF-16"):
         raise InvalidVotes(f"{name}: this is {kind}; expected UTF-8. {_convert('UTF-16', name)}")
     if kind is not None:
@@ -420,7 +425,8 @@ def _read_json(file: RawFile, known: frozenset[str], dropping: Dropping) -> Tabl
             _refuse_first_bad_line(data, name, file.rows_before)
         raise InvalidVotes(f"{name}: this is not readable JSON ({_first_line(error)}).") from None
     used = [column for column in schema if frame[column].null_count() < frame.height]
-    return Table.of(frame, list(dict.fromkeys([*first, *used])))
+    odd = partial(odd_values, data, is_array=is_array)
+    return Table.of(frame, list(dict.fromkeys([*first, *used])))._replace(odd=odd)
 
 
 def _numbered_later(data: bytes, first: Iterable[str], known: frozenset[str]) -> list[str]:

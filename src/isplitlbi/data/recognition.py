@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from isplitlbi.data.formats import known_columns
 from isplitlbi.data.notes import ColumnTaken, Note, NoUsers, ReadAs, UsersSetAside
 from isplitlbi.data.presets import NAMED_ONLY, PRESETS, ROLES, Preset
 from isplitlbi.data.vocabulary import folded, listed
@@ -179,7 +180,8 @@ def _recognise_layout(
     fitting = [layout for layout in layouts if not absent[layout.name]]
     if not fitting:
         known = {name for layout in layouts for name in layout.known}
-        spelled = [name for name in known if column_named(name, columns)]
+        likely = known_columns(columns, frozenset(known))
+        spelled = [name for name in known if column_named(name, likely)]
         absent = {layout.name: _absent(layout, spelled, asked) for layout in layouts}
         fitting = [layout for layout in layouts if not absent[layout.name]]
     # Where a row is of two items with an outcome, a column of rankings says which row it is from.

@@ -27,6 +27,11 @@ def as_text(table: Table, names: Mapping[str, str], source: str) -> pl.DataFrame
     for role, name in names.items():
         column = table.column(name)
         kind, is_id = column.dtype, role.rstrip("0123456789") in IDS
+        if is_id and (odd := table.odd(name)) is not None:
+            raise InvalidRows.of(
+                source, odd.rows, f"{name} is {show(odd.first)}, which is no id",
+                "Write ids as texts or whole numbers",
+            )  # fmt: skip
         if table.keeps_ids and is_id and kind != pl.Null:
             pass
         elif isinstance(kind, pl.Categorical | pl.Enum) or kind.is_integer() or kind == pl.Null:
