@@ -88,6 +88,10 @@ LONGEST = (
     "cli/test_votes.py",
     "solvers/test_implicit.py",
     "test_experiments.py",
+    "diagnostics/test_individual.py",
+    "output/test_report.py",
+    "test_docs_blocks.py",
+    "evaluation/test_protocol.py",
     "abnormal/test_terms.py",
     "cli/test_bad_input.py",
 )

@@ -180,9 +180,9 @@ def test_an_update_is_measured_beside_a_fit(run_here):
 
 
 def test_agreement_is_timed_and_data_that_is_absent_is_skipped(run_here, tmp_path):
-    arguments = ("--only", "alpha", "time", "--votes", "1000", "2000")
+    arguments = ("--only", "alpha", "time", "--votes", "500", "1000")
     done = run_here("agreement.py", *arguments, ISPLITLBI_DATA=str(tmp_path))
     assert done.returncode == 1, done.stderr  # nothing was compared
-    assert "2,000 votes" in done.stdout
+    assert "1,000 votes" in done.stdout
     last = done.stdout.splitlines()[-1]
     assert last.startswith("agreement: no alpha compared, time grows ")
