@@ -30,7 +30,7 @@ PYTEST = $(BIN)/python -m pytest -n auto --maxprocesses $(MAX_PROCESSES) --dist 
 test: $(VENV)/.ready-test browser  ## all tests, then the backend tests without compilation
 	$(PYTEST)
 	ISPLITLBI_BACKEND=numpy $(BIN)/python -m pytest -m backend -q \
-		-n auto --maxprocesses $(MAX_PROCESSES)
+		-n auto --maxprocesses $(MAX_PROCESSES) $$(grep -rl --include='*.py' mark.backend tests)
 
 coverage: $(VENV)/.ready-test browser  ## all tests once more, with the lines and branches that they run
 	$(PYTEST) --cov --cov-report=term

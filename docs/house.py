@@ -99,7 +99,8 @@ def at_run_time(node: ast.AST) -> Iterator[ast.AST]:
         if isinstance(node.test, ast.UnaryOp):  # if not TYPE_CHECKING
             children = node.body
     for child in children:
-        yield from at_run_time(child)
+        if not isinstance(child, ast.expr):  # which holds no imports
+            yield from at_run_time(child)
 
 
 def drawn(rooms: list[Room]) -> str:

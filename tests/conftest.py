@@ -3,8 +3,11 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+import joblib
 import pytest
 from hypothesis import HealthCheck, settings
+
+from isplitlbi.diagnostics import individual
 
 # No deadline: numba compiles on the first call. Derandomized: a failure in CI is one on every desk.
 settings.register_profile(
@@ -22,6 +25,35 @@ def remarks_are_heard() -> Iterator[None]:
     """Undo what a command that ran in this process has said about remarks (``--quiet``)."""
     yield
     logging.getLogger("isplitlbi").setLevel(logging.NOTSET)
+
+
+_measure, _measured = individual.measure, {}
+
+
+def _measured_once(votes, **settings):
+    key = joblib.hash((votes, settings))
+    if key not in _measured:
+        _measured[key] = _measure(votes, **settings)
+    return _measured[key]
+
+
+@pytest.fixture(autouse=True)
+def experiments_are_made_once() -> Iterator[None]:
+    """Do not repeat the experiment on individual rankings with the same votes.
+
+    It takes most of the time of a diagnosis, and half of that of a report. The tests of the
+    experiment itself, in `tests/diagnostics`, do repeat it.
+    """
+    individual.measure = _measured_once
+    yield
+    individual.measure = _measure
+
+
+@pytest.fixture
+def experiments_are_made_anew(experiments_are_made_once: None) -> Iterator[None]:
+    """Make every experiment in this test."""
+    individual.measure = _measure
+    yield
 
 
 @pytest.fixture(scope="session")
@@ -56,6 +88,10 @@ LONGEST = (
     "cli/test_votes.py",
     "solvers/test_implicit.py",
     "test_experiments.py",
+    "diagnostics/test_individual.py",
+    "output/test_report.py",
+    "test_docs_blocks.py",
+    "evaluation/test_protocol.py",
     "abnormal/test_terms.py",
     "cli/test_bad_input.py",
 )

@@ -92,8 +92,9 @@ def statements(node):
     for child in ast.iter_child_nodes(node):
         if isinstance(child, ast.If) and ast.unparse(child.test).endswith("TYPE_CHECKING"):
             continue
-        yield child
-        yield from statements(child)
+        if not isinstance(child, ast.expr):  # which holds no statement
+            yield child
+            yield from statements(child)
 
 
 @cache

@@ -393,8 +393,9 @@ def judge(monkeypatch, file, content):
         json.loads(out)
 
 
+# The reader alone is tried with many more, in tests/data/test_readers.py.
 many = settings(
-    max_examples=250, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 
 

@@ -6,16 +6,25 @@ import numpy as np
 import polars as pl
 import pytest
 
-from diagnosed import WORDS, codes, columns, found, from_lines, healthy, with_outcomes, with_rows
+from diagnosed import (
+    WORDS,
+    codes,
+    columns,
+    found,
+    from_lines,
+    healthy,
+    looked_at,
+    with_outcomes,
+    with_rows,
+)
 from isplitlbi.data.comparisons import Comparisons
-from isplitlbi.diagnostics.check import check
 from isplitlbi.diagnostics.findings import Severity
 from votes import rebuilt
 
 
 def test_nothing_but_ties_is_serious_and_ends_the_matter():
     votes = with_outcomes(healthy(), [0] * len(healthy()))
-    diagnosis = check(votes)
+    diagnosis = looked_at(votes)
     assert codes(diagnosis)[0] == "only-ties"
     assert diagnosis.is_serious
     silent = {"individual-rankings", "one-answer-users", "always-wins", "winner-first", "no-ties"}
@@ -28,8 +37,8 @@ def test_no_ties_at_all_is_called_a_forced_choice():
     assert finding.severity == Severity.NOTE
     assert "forced choices" in finding.sentence
     assert "no tie threshold" in finding.sentence
-    assert not check(votes).is_serious
-    assert check(votes).summary["tie_share"] == 0.0
+    assert not looked_at(votes).is_serious
+    assert looked_at(votes).summary["tie_share"] == 0.0
 
 
 def test_a_study_that_leans_to_one_side_is_told_and_an_even_one_is_not():
@@ -53,7 +62,7 @@ def the_better_left(votes):
 
 
 def test_items_that_keep_their_side_are_no_bias_and_nobodys_habit():
-    reported = codes(check(the_better_left(healthy())))
+    reported = codes(looked_at(the_better_left(healthy())))
     assert "fixed-sides" in reported
     assert not {"position-bias", "one-sided-users", "one-answer-users"} & set(reported)
 
@@ -64,7 +73,7 @@ def test_a_file_that_lists_the_winner_first_is_no_bias():
     left, right = np.where(lost, [votes.right, votes.left], [votes.left, votes.right])
     users, items = votes.users[votes.user], votes.items
     turned = Comparisons.from_arrays(users, items[left], items[right], np.abs(votes.outcome))
-    reported = codes(check(turned))
+    reported = codes(looked_at(turned))
     assert "winner-first" in reported
     assert not {"position-bias", "one-sided-users", "one-answer-users"} & set(reported)
     mirrored = found(rebuilt(turned, swapped=True), "winner-first")
@@ -74,7 +83,7 @@ def test_a_file_that_lists_the_winner_first_is_no_bias():
 
 
 def test_a_forced_choice_leans_to_one_side_like_any_other():
-    assert "position-bias" not in codes(check(healthy(n_users=60, threshold=None)))
+    assert "position-bias" not in codes(looked_at(healthy(n_users=60, threshold=None)))
     leaning = healthy(n_users=60, threshold=None, side=(0.8, 0.0))
     assert found(leaning, "position-bias").details["left_share"] > 0.55
 
@@ -91,12 +100,12 @@ def once_per_pair():
 
 def test_rows_written_twice_are_told_from_pairs_shown_again():
     votes = once_per_pair()
-    assert not {"repeats", "duplicate-rows"} & set(codes(check(votes)))
+    assert not {"repeats", "duplicate-rows"} & set(codes(looked_at(votes)))
     twice = Comparisons.from_arrays(*(2 * column for column in columns(votes)))
     finding = found(twice, "duplicate-rows")
     assert finding.severity == Severity.WARNING
     assert finding.details == {"repeats": 300, "copies": 300, "differing": 0}
-    assert "repeats" not in codes(check(twice))
+    assert "repeats" not in codes(looked_at(twice))
     again = Comparisons.from_arrays(
         *(a + b for a, b in zip(columns(votes), columns(rebuilt(votes, swapped=True)), strict=True))
     )
@@ -126,7 +135,7 @@ def test_votes_that_differ_in_a_feature_are_not_the_same_vote_twice():
     votes = Comparisons.from_arrays(*row, features={"length": [1.0, 2.0, 1.0, 2.0, 0.5]})
     assert found(votes, "repeats").details == {"repeats": 2, "copies": 1, "differing": 1}
     apart = Comparisons.from_arrays(*row, features={"length": [1.0, 2.0, 3.0, 4.0, 0.5]})
-    assert "repeats" not in codes(check(apart))
+    assert "repeats" not in codes(looked_at(apart))
 
 
 def test_a_feature_is_the_same_whichever_side_has_more_of_it():
@@ -134,13 +143,13 @@ def test_a_feature_is_the_same_whichever_side_has_more_of_it():
     votes = Comparisons.from_arrays(*row, features={"length": [1.0, -1.0]})
     assert found(votes, "repeats").details == {"repeats": 1, "copies": 0, "differing": 0}
     other = Comparisons.from_arrays(*row, features={"length": [1.0, 1.0]})
-    assert "repeats" not in codes(check(other))
+    assert "repeats" not in codes(looked_at(other))
 
 
 def test_votes_with_the_same_id_are_a_warning():
     votes = healthy()
     ids = pl.Series("id", range(len(votes)))
-    assert "vote-ids" not in codes(check(votes.changed(id=ids)))
+    assert "vote-ids" not in codes(looked_at(votes.changed(id=ids)))
     order = np.random.default_rng(2).permutation(len(votes))
     named = votes.changed(id=pl.Series("id", np.maximum(ids.to_numpy(), 3)))
     for some in (named, named.subset(order)):

@@ -4,10 +4,10 @@ import json
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from diagnosed import codes, columns, found, from_lines, healthy, with_rows
+from diagnosed import codes, columns, found, from_lines, healthy, looked_at, with_rows
 from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.diagnostics.check import check
 from isplitlbi.diagnostics.findings import Severity
@@ -27,7 +27,7 @@ def test_a_healthy_study_gives_notes_at_most(seed):
 @pytest.mark.parametrize("study", [paper_study, few_votes_study])
 def test_the_simulated_studies_of_the_package_give_no_warning(study):
     for seed in range(3):
-        diagnosis = check(study(seed).votes)
+        diagnosis = looked_at(study(seed).votes)
         assert all(finding.severity == Severity.NOTE for finding in diagnosis.findings)
 
 
@@ -58,11 +58,11 @@ def test_weights_count_as_that_many_votes():
     votes = healthy()
     doubled = Comparisons.from_arrays(*columns(votes), weight=[2.0] * len(votes))
     twice = Comparisons.from_arrays(*(2 * column for column in columns(votes)))
-    one, other = check(doubled).summary, check(twice).summary
+    one, other = looked_at(doubled).summary, looked_at(twice).summary
     assert one.pop("weight") == other["votes"]
     assert {**one, "votes": None} == {**other, "votes": None}
     light = Comparisons.from_arrays(*columns(votes), weight=[0.02] * len(votes))
-    assert "few-votes-items" in codes(check(light))
+    assert "few-votes-items" in codes(looked_at(light))
     assert found(light, "few-votes-users").severity == Severity.WARNING
 
 
@@ -90,6 +90,7 @@ def test_no_votes_at_all_are_refused():
 
 
 @given(rows=rows, weighted=st.booleans(), grouped=st.booleans(), seed=st.integers(0, 99))
+@settings(max_examples=10)  # each is two experiments; test_individual has a larger study
 def test_any_votes_give_a_diagnosis_for_json_that_row_order_does_not_change(
     rows, weighted, grouped, seed
 ):

@@ -4,9 +4,8 @@ from itertools import combinations
 
 import pytest
 
-from diagnosed import WORDS, codes, found, from_lines, healthy, with_rows
+from diagnosed import WORDS, codes, found, from_lines, healthy, looked_at, with_rows
 from isplitlbi.data.comparisons import Comparisons
-from isplitlbi.diagnostics.check import check
 from isplitlbi.diagnostics.findings import Severity
 
 
@@ -17,9 +16,9 @@ def test_items_that_no_vote_connects_are_serious():
     assert finding.details["groups"] == 2
     assert finding.details["items"][1] == ["gin", "rum"]
     assert "'gin', 'rum'" in finding.sentence
-    assert check(votes).is_serious
-    assert codes(check(votes))[0] == "disconnected"
-    assert "one-way-groups" not in codes(check(votes))
+    assert looked_at(votes).is_serious
+    assert codes(looked_at(votes))[0] == "disconnected"
+    assert "one-way-groups" not in codes(looked_at(votes))
 
 
 @pytest.mark.parametrize(
@@ -33,8 +32,8 @@ def test_an_item_that_always_wins_or_loses_is_named_with_its_votes(code, answer,
     assert "'gin', with 12 votes" in finding.sentence
     assert end in finding.sentence
     one_tie = with_rows(votes, [("user-01", "gin", "item-01", "tie")])
-    assert code not in codes(check(one_tie))
-    assert "one-way-groups" not in codes(check(votes))
+    assert code not in codes(looked_at(one_tie))
+    assert "one-way-groups" not in codes(looked_at(votes))
 
 
 def test_a_group_that_always_beats_the_rest_is_found():
@@ -42,13 +41,15 @@ def test_a_group_that_always_beats_the_rest_is_found():
     outer = [(f"user-{k:02}", "rum", f"item-0{1 + k % 6}", "left") for k in range(1, 13)]
     finding = found(with_rows(healthy(), inner + outer), "one-way-groups")
     assert finding.details == {"groups": 1, "items": [["gin", "rum"]]}
-    diagnosis = check(with_rows(healthy(), [*inner, *outer, ("user-01", "item-01", "gin", "left")]))
+    diagnosis = looked_at(
+        with_rows(healthy(), [*inner, *outer, ("user-01", "item-01", "gin", "left")])
+    )
     assert "one-way-groups" not in codes(diagnosis)
 
 
 def test_an_item_between_two_others_that_never_meet_it_from_both_sides_is_a_group():
     chain = [("user-01", "gin", "rum", "left"), ("user-02", "rum", "item-01", "left")]
-    diagnosis = check(with_rows(healthy(), chain * 6))
+    diagnosis = looked_at(with_rows(healthy(), chain * 6))
     assert found(with_rows(healthy(), chain * 6), "one-way-groups").details["items"] == [["rum"]]
     assert "always-wins" in codes(diagnosis)
 
@@ -58,11 +59,11 @@ def test_votes_without_any_contradiction_are_told_and_nothing_else_of_the_kind()
     lines = [(u, x, y, "left") for u in ("ann", "bob") for x, y in combinations(order, 2)]
     lines += [("ann", "b", "c", "tie")]
     votes = with_rows(from_lines("bob d a right"), lines)
-    reported = codes(check(votes))
+    reported = codes(looked_at(votes))
     assert "no-contradictions" in reported
     assert not {"always-wins", "always-loses", "one-way-groups"} & set(reported)
     circle = with_rows(votes, [("ann", "d", "a", "left")])
-    assert "no-contradictions" not in codes(check(circle))
+    assert "no-contradictions" not in codes(looked_at(circle))
 
 
 def test_an_item_with_few_votes_is_named():
@@ -70,13 +71,13 @@ def test_an_item_with_few_votes_is_named():
     finding = found(votes, "few-votes-items")
     assert finding.details == {"items": ["gin"], "votes": [3]}
     enough = with_rows(votes, [("user-02", "gin", "item-02", w) for w in WORDS] * 3)
-    assert "few-votes-items" not in codes(check(enough))
+    assert "few-votes-items" not in codes(looked_at(enough))
 
 
 def test_two_items_are_told():
     votes = healthy(n_items=2)
     assert found(votes, "two-items").severity == Severity.NOTE
-    assert not check(votes).is_serious
+    assert not looked_at(votes).is_serious
 
 
 def test_integer_ids_come_back_as_integers():

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from diagnosed import codes, healthy, with_outcomes
-from isplitlbi.diagnostics.check import check
+from diagnosed import codes, healthy, looked_at, with_outcomes
 from isplitlbi.diagnostics.individual import verdict_on
 from isplitlbi.errors import InvalidSetting
 from votes import rebuilt
@@ -23,15 +22,15 @@ def leaning():
 
 def test_nothing_is_said_of_sides_that_mean_nothing():
     votes = leaning()
-    assert {"position-bias", "one-answer-users"} <= set(codes(check(votes)))
-    assert not OF_SIDES & set(codes(check(votes, sides="unknown")))
+    assert {"position-bias", "one-answer-users"} <= set(codes(looked_at(votes)))
+    assert not OF_SIDES & set(codes(looked_at(votes, sides="unknown")))
 
 
 def test_winners_that_come_first_are_no_finding_then():
     votes = leaning()
     first = rebuilt(votes, swapped=votes.outcome < 0)
-    assert "winner-first" in codes(check(first))
-    assert not OF_SIDES & set(codes(check(first, sides="unknown")))
+    assert "winner-first" in codes(looked_at(first))
+    assert not OF_SIDES & set(codes(looked_at(first, sides="unknown")))
 
 
 def test_who_always_says_tie_is_named_all_the_same():
@@ -39,7 +38,7 @@ def test_who_always_says_tie_is_named_all_the_same():
     votes = with_outcomes(votes, np.where(votes.user == 5, 0, votes.outcome))
     (found,) = (
         finding
-        for finding in check(votes, sides="unknown").findings
+        for finding in looked_at(votes, sides="unknown").findings
         if finding.code == "one-answer-users"
     )
     assert list(found.users) == ["tie"]
@@ -56,7 +55,7 @@ def test_copies_are_told_without_a_word_of_sides():
     votes = healthy(n_items=40, votes_per_user=(10, 10))
     twice = rebuilt(votes, order=np.tile(np.arange(len(votes)), 2))
     known, unknown = (
-        next(each.sentence for each in check(twice, sides=sides).findings
+        next(each.sentence for each in looked_at(twice, sides=sides).findings
              if each.code == "duplicate-rows")
         for sides in ("known", "unknown")
     )  # fmt: skip
@@ -65,4 +64,4 @@ def test_copies_are_told_without_a_word_of_sides():
 
 def test_other_words_are_refused():
     with pytest.raises(InvalidSetting, match="sides 'top' is not one of known, unknown"):
-        check(healthy(), sides="top")
+        looked_at(healthy(), sides="top")

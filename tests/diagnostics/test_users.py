@@ -3,15 +3,14 @@
 import numpy as np
 import pytest
 
-from diagnosed import WORDS, codes, columns, found, healthy, with_outcomes, with_rows
+from diagnosed import WORDS, codes, columns, found, healthy, looked_at, with_outcomes, with_rows
 from isplitlbi.data.comparisons import Comparisons
-from isplitlbi.diagnostics.check import check
 from isplitlbi.diagnostics.findings import Severity
 from isplitlbi.evaluation.simulate import malicious_study
 
 
 def test_one_user_alone_is_serious():
-    diagnosis = check(healthy(n_users=1, votes_per_user=(300, 300)))
+    diagnosis = looked_at(healthy(n_users=1, votes_per_user=(300, 300)))
     assert codes(diagnosis)[0] == "one-user"
     assert diagnosis.is_serious
     assert "individual-rankings" not in codes(diagnosis)
@@ -38,7 +37,7 @@ def test_users_with_few_votes_are_a_note_and_a_warning_when_nobody_has_enough():
 
 
 def test_users_who_reverse_the_consensus_are_not_taken_for_one_sided():
-    assert "one-sided-users" not in codes(check(malicious_study("reversed", 0).votes))
+    assert "one-sided-users" not in codes(looked_at(malicious_study("reversed", 0).votes))
 
 
 @pytest.mark.parametrize("answer", WORDS)
@@ -50,12 +49,12 @@ def test_users_with_one_answer_only_are_named(answer):
     assert sorted(finding.details["users"][answer]) == who
     assert list(finding.details["users"]) == [answer]
     assert finding.details["votes"] == np.isin(votes.users[votes.user], who).sum()
-    assert "one-sided-users" not in codes(check(with_outcomes(votes, outcome)))
+    assert "one-sided-users" not in codes(looked_at(with_outcomes(votes, outcome)))
 
 
 def test_the_same_answer_to_a_handful_of_votes_is_no_habit():
     votes = with_rows(healthy(), [("eve", "item-01", f"item-0{k}", "left") for k in range(2, 6)])
-    assert "one-answer-users" not in codes(check(votes))
+    assert "one-answer-users" not in codes(looked_at(votes))
 
 
 def test_a_user_who_leans_to_one_side_beyond_chance_is_named():
@@ -73,8 +72,8 @@ def test_votes_of_one_group_are_no_more_evidence_than_one():
         healthy(), [("eve", "item-01", f"item-0{2 + k % 5}", "left") for k in range(8)]
     )
     votes = with_rows(votes, [("eve", f"item-0{2 + k % 5}", "item-01", "left") for k in range(8)])
-    assert "one-answer-users" in codes(check(votes))
+    assert "one-answer-users" in codes(looked_at(votes))
     groups = np.arange(len(votes)) // 8
     assert "one-answer-users" not in codes(
-        check(Comparisons.from_arrays(*columns(votes), group=groups))
+        looked_at(Comparisons.from_arrays(*columns(votes), group=groups))
     )

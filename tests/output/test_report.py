@@ -83,6 +83,7 @@ def told(page):
     return json.loads(page.texts["study"])
 
 
+@pytest.mark.usefixtures("experiments_are_made_anew")
 def test_the_same_model_gives_the_same_file(model, source, tmp_path):
     write_report(model, tmp_path / "again.html")
     assert (tmp_path / "again.html").read_text(encoding="utf-8") == source

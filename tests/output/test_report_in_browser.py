@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from isplitlbi import Comparisons, ISplitLBI, MarginMLE, PerUser
-from isplitlbi.output.report import study, write_report
+from isplitlbi.output.report import TITLE, study, write_report
 from isplitlbi.output.tables import users_table
 from studies import HOSTILE, crowd_model, hostile_model, small_model
 
@@ -110,6 +110,7 @@ def used(browser, report):
 def page(used):
     """One page for many tests, because loading takes seconds; each finds it as it opened."""
     yield used
+    used.emulate_media(media="screen", color_scheme="light")
     if used.locator("#time-chosen").is_enabled():
         used.locator("#time-chosen").click()
     for field in ("#search", "#filter"):
@@ -123,6 +124,54 @@ def page(used):
         used.reload()
         used.locator("html[data-ready=yes]").wait_for(timeout=60_000)
     used.evaluate("scrollTo(0, 0)")
+
+
+# axe brings a script of its own, which the page's policy would not run.
+FOR_AXE = {"bypass_csp": True}
+ON_PHONE = {"size": PHONE, "has_touch": True, "is_mobile": True}
+
+
+@pytest.fixture(scope="module")
+def opened_dark(browser, report):
+    with opened(browser, report, scheme="dark", **FOR_AXE) as page:
+        yield page
+
+
+@pytest.fixture(scope="module")
+def on_phone(browser, report):
+    with opened(browser, report, **ON_PHONE, **FOR_AXE) as page:
+        yield page
+
+
+@pytest.fixture(scope="module")
+def later_on_phone(browser, later_report):
+    with opened(browser, later_report, **ON_PHONE, **FOR_AXE) as page:
+        yield page
+
+
+@pytest.fixture(scope="module")
+def hostile_on_phone(browser, hostile_report):
+    with opened(browser, hostile_report, **ON_PHONE) as page:
+        yield page
+
+
+@pytest.fixture(scope="module")
+def hostile(browser, hostile_report):
+    with opened(browser, hostile_report) as page:
+        yield page
+
+
+def coloured(page, scheme):
+    """Ask a page for its light or its dark colours, and wait until its charts have them."""
+    page.emulate_media(color_scheme=scheme)
+    page.wait_for_function(
+        """() => {
+            const ink = getComputedStyle(document.documentElement).getPropertyValue("--ink").trim();
+            const charts = [...document.querySelectorAll(".js-plotly-plot")];
+            return charts.length > 0 && charts.every((chart) => chart.layout.font.color === ink);
+        }"""
+    )
+    return page
 
 
 def slide(page, position):
@@ -775,116 +824,108 @@ def test_a_long_table_comes_in_parts_and_the_keyboard_stays_in_it(crowded, crowd
 # --- strangers ------------------------------------------------------------------------------
 
 
-def test_hostile_ids_do_nothing_and_show_as_text(browser, hostile_report, tmp_path):
-    with opened(browser, hostile_report) as page:
-        title = page.title()
-        page.locator("#show-kind").select_option("everybody")
-        for place in range(len(HOSTILE)):
-            page.locator("#pick").select_option(index=place)
-            page.locator("#users tbody button").nth(place).hover()
-        lines = page.locator("#path-chart .scatterlayer .lines path")
-        lines.first.hover(force=True)
-        shown = set(page.locator("#users tbody bdi").all_text_contents())
-        assert set(HOSTILE[:15]) <= shown
-        assert {"a" + 79 * "🦆" + "…", r"'\u2003\u200b'"} <= shown
-        assert r"line\x0abreak,and" + '"quote' in shown
-        assert page.title() == title
-        assert page.locator("img, iframe, b:not(.track b)").count() == 0
-        rows = downloaded(page, tmp_path)
-        # A spreadsheet would take some ids for formulas: a quote stops it. The others are exact.
-        assert {row["user"] for row in rows} == {
-            f"'{name}" if name[0] in "=+-@" else name for name in HOSTILE
-        }
+def test_hostile_ids_do_nothing_and_show_as_text(hostile, tmp_path):
+    page = hostile
+    page.locator("#show-kind").select_option("everybody")
+    for place in range(len(HOSTILE)):
+        page.locator("#pick").select_option(index=place)
+        page.locator("#users tbody button").nth(place).hover()
+    lines = page.locator("#path-chart .scatterlayer .lines path")
+    lines.first.hover(force=True)
+    shown = set(page.locator("#users tbody bdi").all_text_contents())
+    assert set(HOSTILE[:15]) <= shown
+    assert {"a" + 79 * "🦆" + "…", r"'\u2003\u200b'"} <= shown
+    assert r"line\x0abreak,and" + '"quote' in shown
+    assert page.title() == TITLE
+    assert page.locator("img, iframe, b:not(.track b)").count() == 0
+    rows = downloaded(page, tmp_path)
+    # A spreadsheet would take some ids for formulas: a quote stops it. The others are exact.
+    assert {row["user"] for row in rows} == {
+        f"'{name}" if name[0] in "=+-@" else name for name in HOSTILE
+    }
 
 
-def test_charts_show_hostile_ids_as_text(browser, hostile_report):
-    with opened(browser, hostile_report) as page:
-        texts = page.locator("#path-chart").evaluate(
-            "chart => chart.data.flatMap(t => t.hovertext ?? []).filter(text => text)"
-        )
-        names = {text.split("<br>")[0] for text in texts}
-        assert any("&lt;script&gt;" in name for name in names)
-        assert not any("<" in name for name in names)
+def test_charts_show_hostile_ids_as_text(hostile):
+    texts = hostile.locator("#path-chart").evaluate(
+        "chart => chart.data.flatMap(t => t.hovertext ?? []).filter(text => text)"
+    )
+    names = {text.split("<br>")[0] for text in texts}
+    assert any("&lt;script&gt;" in name for name in names)
+    assert not any("<" in name for name in names)
 
 
 # --- every screen ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("which", ["report", "hostile_report", "later_report"])
-def test_a_phone_does_not_scroll_sideways(browser, request, which):
-    file = request.getfixturevalue(which)
-    with opened(browser, file, PHONE, has_touch=True, is_mobile=True) as page:
-        width, screen = page.evaluate("[document.documentElement.scrollWidth, innerWidth]")
-        assert width <= screen == PHONE[0]
+@pytest.mark.parametrize("which", ["on_phone", "hostile_on_phone", "later_on_phone"])
+def test_a_phone_does_not_scroll_sideways(request, which):
+    page = request.getfixturevalue(which)
+    width, screen = page.evaluate("[document.documentElement.scrollWidth, innerWidth]")
+    assert width <= screen == PHONE[0]
 
 
-def test_a_phone_keeps_intervals_groups_and_reasons_in_sight(browser, report, model):
+def test_a_phone_keeps_intervals_groups_and_reasons_in_sight(on_phone, model):
     board, found = model.leaderboard(), model.abnormality_
-    with opened(browser, report, PHONE, has_touch=True, is_mobile=True) as page:
-        first = page.locator("#board tbody:visible tr").first
-        for name in ("interval", "ranks", "group", "score"):
-            cell = first.locator(f"td.{name}")
-            box = cell.bounding_box()
-            assert cell.is_visible() and box["x"] >= 0 and box["x"] + box["width"] <= PHONE[0]
-        assert f"{board.low[0]:.2f} to {board.high[0]:.2f}" in first.inner_text()
-        for table in ("#unreliable", "#users-section"):
-            why = page.locator(f"{table} tbody tr").first.locator("td.why")
-            index = model.users_.tolist().index(model.unreliable_users_[0])
-            assert why.is_visible() and found.explanation[index][1:] in why.inner_text()
+    first = on_phone.locator("#board tbody:visible tr").first
+    for name in ("interval", "ranks", "group", "score"):
+        cell = first.locator(f"td.{name}")
+        box = cell.bounding_box()
+        assert cell.is_visible() and box["x"] >= 0 and box["x"] + box["width"] <= PHONE[0]
+    assert f"{board.low[0]:.2f} to {board.high[0]:.2f}" in first.inner_text()
+    for table in ("#unreliable", "#users-section"):
+        why = on_phone.locator(f"{table} tbody tr").first.locator("td.why")
+        index = model.users_.tolist().index(model.unreliable_users_[0])
+        assert why.is_visible() and found.explanation[index][1:] in why.inner_text()
+
+
+# One page was opened in the dark and the other in the light.
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("which", ["opened_dark", "on_phone"])
+def test_axe_finds_nothing_serious(request, which, scheme):
+    assert serious_violations(coloured(request.getfixturevalue(which), scheme)) == []
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
-def test_axe_finds_nothing_serious(browser, report, size, scheme):
-    # axe brings a script of its own, which the page's policy would not run.
-    with opened(browser, report, size, scheme, bypass_csp=True) as page:
-        assert serious_violations(page) == []
+def test_what_changed_can_be_read_by_everybody_and_has_a_bar_for_every_item(later_on_phone, scheme):
+    page = coloured(later_on_phone, scheme)
+    assert serious_violations(page) == []
+    section = page.locator("#since")
+    assert section.locator("table.changes tbody tr").count() == len(HOSTILE) - 1
+    for bar in section.locator("table.changes .track i:not(.thin)").all():
+        box, around = bar.bounding_box(), bar.locator("..").bounding_box()
+        assert around["x"] - 1 <= box["x"]
+        assert box["x"] + box["width"] <= around["x"] + around["width"] + 1
+    assert page.title() != "owned"
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_what_changed_can_be_read_by_everybody_and_has_a_bar_for_every_item(
-    browser, later_report, scheme
-):
-    with opened(browser, later_report, PHONE, scheme, bypass_csp=True) as page:
-        assert serious_violations(page) == []
-        section = page.locator("#since")
-        assert section.locator("table.changes tbody tr").count() == len(HOSTILE) - 1
-        for bar in section.locator("table.changes .track i:not(.thin)").all():
-            box, around = bar.bounding_box(), bar.locator("..").bounding_box()
-            assert around["x"] - 1 <= box["x"]
-            assert box["x"] + box["width"] <= around["x"] + around["width"] + 1
-        assert page.title() != "owned"
+def test_dark_and_light_differ_and_charts_follow_a_change(page, opened_dark):
+    ink = "chart => chart.layout.font.color"
+    background = "getComputedStyle(document.body).backgroundColor"
+    light, light_paper = page.locator("#path-chart").evaluate(ink), page.evaluate(background)
+    page.emulate_media(color_scheme="dark")
+    page.wait_for_function(
+        "light => document.getElementById('path-chart').layout.font.color !== light", arg=light
+    )
+    dark = coloured(opened_dark, "dark")
+    assert page.locator("#path-chart").evaluate(ink) == dark.locator("#path-chart").evaluate(ink)
+    dark_paper = page.evaluate(background)
+    assert dark_paper == dark.evaluate(background)
+    page.emulate_media(color_scheme="light")
+    assert page.evaluate(background) == light_paper != dark_paper
 
 
-def test_dark_and_light_differ_and_charts_follow_a_change(browser, report):
-    with opened(browser, report, scheme="light") as page:
-        ink = "chart => chart.layout.font.color"
-        light = page.locator("#path-chart").evaluate(ink)
-        page.emulate_media(color_scheme="dark")
-        page.locator("#path-chart").wait_for()
-        page.wait_for_timeout(300)
-        assert page.locator("#path-chart").evaluate(ink) != light
-        background = "getComputedStyle(document.body).backgroundColor"
-        dark_paper = page.evaluate(background)
-        page.emulate_media(color_scheme="light")
-        assert page.evaluate(background) != dark_paper
-
-
-def test_on_paper_the_tables_are_whole_and_the_controls_are_gone(browser, report):
-    with opened(browser, report) as page:
-        page.emulate_media(media="print")
-        assert not page.locator("#download").is_visible()
-        assert (
-            page.locator(".scroll").first.evaluate("e => getComputedStyle(e).maxHeight") == "none"
-        )
-        assert page.locator("#users").is_visible()
-        assert page.pdf()[:5] == b"%PDF-"
-        width = "['path-chart', 'curves-chart'].map(id => document.getElementById(id).layout.width)"
-        screen = page.evaluate(width)
-        page.evaluate("dispatchEvent(new Event('beforeprint'))")
-        assert page.evaluate(width) == [680, 680]
-        page.evaluate("dispatchEvent(new Event('afterprint'))")
-        assert page.evaluate(width) == screen != [680, 680]
+def test_on_paper_the_tables_are_whole_and_the_controls_are_gone(page):
+    page.emulate_media(media="print")
+    assert not page.locator("#download").is_visible()
+    assert page.locator(".scroll").first.evaluate("e => getComputedStyle(e).maxHeight") == "none"
+    assert page.locator("#users").is_visible()
+    assert page.pdf()[:5] == b"%PDF-"
+    width = "['path-chart', 'curves-chart'].map(id => document.getElementById(id).layout.width)"
+    screen = page.evaluate(width)
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert page.evaluate(width) == [680, 680]
+    page.evaluate("dispatchEvent(new Event('afterprint'))")
+    assert page.evaluate(width) == screen != [680, 680]
 
 
 def test_without_scripts_the_tables_are_there_and_the_page_says_what_is_missing(
@@ -915,24 +956,25 @@ def test_a_browser_that_cannot_unpack_says_so_and_keeps_the_tables(browser, repo
     context.close()
 
 
-@pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
-def test_a_model_without_a_path_shows_users_and_nothing_to_slide_along(browser, folder, size):
-    model = PerUser(0.1).fit(small_model().votes())
+def test_a_model_without_a_path_shows_users_and_nothing_to_slide_along(browser, folder, model):
+    model = PerUser(0.1).fit(model.votes())
     file = folder / "per-user.html"
     write_report(model, file)
-    with opened(browser, file, size, bypass_csp=True) as page:
-        assert page.locator("#time, #path-chart, #leavers").count() == 0
-        for user in users_table(model)["user"][:3]:
-            page.locator("#search").fill(user)
-            page.locator("#search").press("Enter")
-            assert page.locator("#who-name").inner_text() == user
-            ranking = model.ranking(user)
-            shown = own_ranking(page)
-            assert [item for _, item, _, _ in shown] == ranking.items.tolist()
-            assert [tier for tier, _, _, _ in shown] == ranking.tier.tolist()
-            assert page.locator("#own-title").inner_text() == "Own ranking"
-            assert "never" in page.locator("#who-facts").inner_text()
-        assert serious_violations(page) == []
+    with opened(browser, file, **FOR_AXE) as page:
+        for width, height in (DESKTOP, PHONE):
+            page.set_viewport_size({"width": width, "height": height})
+            assert page.locator("#time, #path-chart, #leavers").count() == 0
+            for user in users_table(model)["user"][:3]:
+                page.locator("#search").fill(user)
+                page.locator("#search").press("Enter")
+                assert page.locator("#who-name").inner_text() == user
+                ranking = model.ranking(user)
+                shown = own_ranking(page)
+                assert [item for _, item, _, _ in shown] == ranking.items.tolist()
+                assert [tier for tier, _, _, _ in shown] == ranking.tier.tolist()
+                assert page.locator("#own-title").inner_text() == "Own ranking"
+                assert "never" in page.locator("#who-facts").inner_text()
+            assert serious_violations(page) == []
 
 
 # --- people who differ in more than taste ----------------------------------------------------
@@ -958,12 +1000,22 @@ def expected_ranking(model, own, along, user):
     )  # fmt: skip
 
 
+@pytest.fixture(scope="module")
+def featured_report(featured, folder):
+    write_report(featured, folder / "featured.html")
+    return folder / "featured.html"
+
+
+@pytest.fixture(scope="module")
+def forced_report(forced, folder):
+    write_report(forced, folder / "forced.html")
+    return folder / "forced.html"
+
+
 @pytest.mark.parametrize("which", ["featured", "forced"])
-def test_the_slider_knows_sharpness_habits_and_thresholds(browser, request, folder, which):
+def test_the_slider_knows_sharpness_habits_and_thresholds(browser, request, which):
     model = request.getfixturevalue(which)
-    file = folder / f"{which}.html"
-    write_report(model, file)
-    with opened(browser, file, bypass_csp=True) as page:
+    with opened(browser, request.getfixturevalue(f"{which}_report"), **FOR_AXE) as page:
         first = users_table(model)["user"][0]
         chosen = model.path_.times.tolist().index(model.time_)
         for user in (*model.users_[:2], first):
@@ -989,12 +1041,11 @@ def test_the_slider_knows_sharpness_habits_and_thresholds(browser, request, fold
         assert serious_violations(page) == []
 
 
-def test_the_pictures_of_people_fit_a_phone_and_follow_the_dark(browser, featured, folder):
-    file = folder / "featured.html"
-    write_report(featured, file)
+def test_the_pictures_of_people_fit_a_phone_and_follow_the_dark(browser, featured_report):
     colours = []
-    for scheme in ("light", "dark"):
-        with opened(browser, file, PHONE, scheme, has_touch=True, is_mobile=True) as page:
+    with opened(browser, featured_report, **ON_PHONE) as page:
+        for scheme in ("light", "dark"):
+            coloured(page, scheme)
             width, screen = page.evaluate("[document.documentElement.scrollWidth, innerWidth]")
             assert width <= screen
             dot = page.locator("#people circle").first
@@ -1019,8 +1070,9 @@ def test_the_page_of_an_anonymous_crowd_works_without_users(browser, model, fold
     crowd = Comparisons.from_arrays(None, left, right, votes.outcome)
     file = folder / "crowd.html"
     write_report(ISplitLBI().fit(crowd), file)
-    for size in (DESKTOP, PHONE):
-        with opened(browser, file, size) as page:
+    with opened(browser, file) as page:
+        for width, height in (DESKTOP, PHONE):
+            page.set_viewport_size({"width": width, "height": height})
             sections = page.eval_on_selector_all("section", "all => all.map((each) => each.id)")
             assert sections == ["ranking", "pairs", "prediction", "plan", "data", "settings"]
             assert "user" not in page.locator("body").inner_text().lower()
