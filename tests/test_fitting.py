@@ -9,7 +9,7 @@ from scipy.special import expit
 from sklearn.metrics import f1_score
 from sklearn.metrics import log_loss as sklearn_log_loss
 
-from isplitlbi import fitting
+from isplitlbi import ISplitLBI, fitting
 from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.data.splits import folds_within_user
 from isplitlbi.errors import InvalidSetting, InvalidVotes, PathFailed, UnreadableCheckpoint
@@ -21,6 +21,7 @@ from isplitlbi.runtime.local import Local
 from isplitlbi.selection import ESTIMATES, RULES, SCORINGS, score_votes
 from isplitlbi.solvers import Dynamics, Explicit, Implicit, PathSettings, follow
 from machines import Threads
+from votes import random_votes
 
 TIMES = np.geomspace(0.1, 1.5, 8)
 DYNAMICS = Dynamics(nu=1.0, kappa=5.0)
@@ -427,3 +428,18 @@ def test_a_fit_may_stop_at_a_given_time_wherever_it_is_done(plain_votes, n_machi
         part.path.entry_times[~later], whole.path.entry_times[~later], rtol=1e-9
     )
     assert np.all(part.path.entry_times[later] > TIMES[4])
+
+
+@pytest.mark.parametrize("n_votes", [1, 2, 4])
+def test_too_few_votes_to_choose_a_time_take_the_first(n_votes, caplog):
+    votes = random_votes(3, n_users=2, n_items=3, n_votes=n_votes)
+    model = ISplitLBI(with_tests=False).fit(votes)
+    assert model.selection_ is None and model.time_ == model.path_.times[0]
+    assert model.left_consensus_ == [] and np.isfinite(model.consensus_).all()
+    assert f"{n_votes} vote" in caplog.text and "too few to hold some out" in caplog.text
+
+
+def test_folds_that_somebody_asked_for_are_not_left_out_in_silence():
+    votes = random_votes(3, n_users=2, n_items=3, n_votes=4)
+    with pytest.raises(InvalidSetting, match="n_folds is 6; it must be an integer from 2 to the"):
+        ISplitLBI(n_folds=6).fit(votes)

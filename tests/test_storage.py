@@ -151,8 +151,8 @@ def test_weights_and_groups_come_back(tmp_path):
 
 def test_the_folder_holds_what_it_says(folder, model):
     assert sorted(file.name for file in folder.iterdir()) == [
-        "abnormal.npz", "about.json", "consensus.csv", "model.json", "path.npz", "selection.npz",
-        "standing.npz", "users.csv", "votes.npz",
+        "README.txt", "abnormal.npz", "about.json", "consensus.csv", "model.json", "path.npz",
+        "selection.npz", "standing.npz", "users.csv", "votes.npz",
     ]  # fmt: skip
     described = json.loads((folder / "model.json").read_text())
     assert described["summary"]["votes"] == len(VOTES)
@@ -439,8 +439,8 @@ def of_mle(tmp_path):
 
 def test_a_model_without_a_path_keeps_its_parameters(of_mle):
     assert sorted(file.name for file in of_mle.iterdir()) == [
-        "about.json", "consensus.csv", "model.json", "parameters.npz", "standing.npz", "users.csv",
-        "votes.npz",
+        "README.txt", "about.json", "consensus.csv", "model.json", "parameters.npz", "standing.npz",
+        "users.csv", "votes.npz",
     ]  # fmt: skip
     loaded = load_model(of_mle)
     assert loaded.path_ is None
@@ -475,3 +475,30 @@ def test_storing_computes_nothing(tmp_path, monkeypatch):
     monkeypatch.setattr(type(model), "test_users", None)
     save_model(model, tmp_path / "model")
     assert not (tmp_path / "model" / "abnormal.npz").exists()
+
+
+# --- what decides no number ------------------------------------------------------------------
+
+
+def test_models_of_any_number_of_threads_have_the_same_files(tmp_path):
+    for n_jobs in (None, 1, 2):
+        save_model(fitted(VOTES, n_jobs=n_jobs), tmp_path / f"{n_jobs}")
+    files = sorted(file.name for file in (tmp_path / "None").iterdir())
+    for n_jobs in (1, 2):
+        same = [
+            (tmp_path / "None" / name).read_bytes() == (tmp_path / f"{n_jobs}" / name).read_bytes()
+            for name in files
+        ]
+        assert [name for name, is_same in zip(files, same, strict=True) if not is_same] == [
+            "about.json"
+        ]
+        assert load_model(tmp_path / f"{n_jobs}").n_jobs == n_jobs
+    assert load_model(tmp_path / "None").n_jobs is None
+
+
+def test_the_copies_for_people_decide_nothing_and_the_folder_says_so(folder, model):
+    (folder / "consensus.csv").write_text("edited")
+    (folder / "users.csv").unlink()
+    assert_same_model(load_model(folder), model)
+    said = (folder / "README.txt").read_text()
+    assert "consensus.csv and users.csv are copies for people" in said

@@ -6,6 +6,7 @@ hold users.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
@@ -18,6 +19,7 @@ import numpy as np
 from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.data.readers import Parts
 from isplitlbi.data.summary import Summary
+from isplitlbi.data.vocabulary import counted
 from isplitlbi.errors import InvalidSetting, PathFailed
 from isplitlbi.jobs import (
     CountFolds,
@@ -66,6 +68,9 @@ __all__ = ["FitSettings", "Fitted", "fit", "fit_again", "fit_beside", "fit_crowd
 # the second share, less damping than there only makes paths longer.
 FEW_DIFFER, LEAST_ORDINARY = 0.75, 0.3
 SHARE_OF_SIZING = 0.2  # of the work of a fit
+DEFAULT_FOLDS = 5
+
+log = logging.getLogger("isplitlbi")
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,7 +118,7 @@ class FitSettings:
     terms: Terms = PAPER
     times: Floats | None = None
     time: float | None = None
-    n_folds: int = 5
+    n_folds: int = DEFAULT_FOLDS
     folds: Indices | None = None
     scoring: Scoring = "log_loss"
     rule: Rule = "map"
@@ -340,8 +345,8 @@ class _Fit:
 
     def run(self) -> Fitted:
         settings, path, found = self.settings, None, None
-        folds, share = [], 1.0
-        if settings.time is None:
+        folds, share, time = [], 1.0, settings.time
+        if time is None and not self._are_too_few:
             folds = self._folds()
         models = [Model(each, settings.terms) for each in settings.candidates]
         if settings.sizing is not None:
@@ -354,11 +359,12 @@ class _Fit:
             n_paths = 1 + len(models) * len(folds)
             of_a_path = Foretell(settings.path(models[0], grids[0]), n_paths)
             self.runtime.run(of_a_path, Reporter())
-        if settings.time is None:
+        if folds:
             selection, path, model = self._cross_validate(models, grids, folds, found, walk)
             time, times = selection.time, selection.chosen.times
         else:
-            selection, model, time = None, models[0], float(settings.time)
+            selection, model = None, models[0]
+            time = float(grids[0][0] if time is None else time)
             times = np.union1d(grids[0], [time])
         if path is None:
             job = self._whole_path(model, times, time)
@@ -367,6 +373,18 @@ class _Fit:
             self.votes, self.runtime.summary, settings.link, model.dynamics, time, path.at(time),
             path, selection, self.runtime.costs, spreads={} if found is None else found.spreads,
         )  # fmt: skip
+
+    @property
+    def _are_too_few(self) -> bool:
+        """Whether there are too few votes to choose a time, which is then the first of the path."""
+        n_votes, n_folds = self.runtime.summary.n_votes, self.settings.n_folds
+        are_few = self.settings.folds is None and n_votes < n_folds == DEFAULT_FOLDS
+        if are_few:
+            log.warning(
+                "%s: too few to hold some out and choose a time on the path, so it is the first: "
+                "nobody has left the consensus.", counted(n_votes, "vote"),
+            )  # fmt: skip
+        return are_few
 
     def _folds(self) -> list[Fold]:
         """Return the folds that hold out some votes."""

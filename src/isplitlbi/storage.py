@@ -2,9 +2,11 @@
 
     model.json       which estimator, its settings, what was chosen, the votes' fingerprint,
                      figures, what outcomes are called
-    about.json       the day of the fit and the name of the file of the votes: no number rests on it
-    consensus.csv    tier,item,score
-    users.csv        every user: list, effect, p-values, kind, quality, entry
+    about.json       the day of the fit, the name of the file of the votes, the number of threads:
+                     no number rests on it
+    README.txt       what people may want to know who open the folder
+    consensus.csv    tier,item,score: a copy for people
+    users.csv        every user: list, effect, p-values, kind, quality, entry; a copy for people
     votes.npz        the votes, indexed; where workers have read them, only who voted how often
     path.npz         the regularization path, where there is one, and the consensus at all its steps
     parameters.npz   consensus and deviations, where there is no path to take them from
@@ -63,6 +65,17 @@ __all__ = ["ESTIMATORS", "load_model", "refuse_existing", "save_model"]
 FORMAT, FORMAT_VERSION = "isplitlbi model", 8
 READABLE = (7, 8)  # in version 7, outcomes were always numbers
 
+README = """\
+This folder is a fitted model of isplitlbi. To see what is in it:
+
+    isplitlbi rank FOLDER         the consensus
+    isplitlbi abnormal FOLDER     users whose votes stand out
+    isplitlbi report FOLDER       all of it, as a page
+
+consensus.csv and users.csv are copies for people. Programs do not read them: to edit or to delete
+them changes nothing. All other files belong together; none of them can be edited.
+"""
+
 # What can be stored; a new estimator that has scores is added here.
 ESTIMATORS: dict[str, type[ScoreEstimator]] = {
     estimator.__name__: estimator for estimator in (ISplitLBI, LBI, MarginMLE, PerUser)
@@ -102,10 +115,11 @@ def save_model(model: ScoreEstimator, folder: str | Path, *, force: bool = False
     _refuse_some_of_the_votes(fitted.votes)
     target = Path(folder)
     refuse_existing(target, force=force)
-    described, about = _description(model), _about(fitted)
+    described, about = _description(model), _about(model)
     with folder_written_whole(target) as unfinished:
         _write_json(unfinished / "model.json", described)
         _write_json(unfinished / "about.json", about)
+        (unfinished / "README.txt").write_text(README, encoding="utf-8")
         ranking_table(model).write_csv(unfinished / "consensus.csv")
         if model.has_users:
             users_table(model).write_csv(unfinished / "users.csv")
@@ -184,10 +198,11 @@ def _description(model: ScoreEstimator) -> dict[str, Any]:
     return description
 
 
-def _about(fitted: Fitted) -> dict[str, Any]:
-    """Return what decides no number: when it was fitted, and the name of the file of the votes."""
+def _about(model: ScoreEstimator) -> dict[str, Any]:
+    """Return what decides no number: when and how it was fitted, and the file of the votes."""
+    fitted = model.fitted_
     file = None if isinstance(fitted.votes, Parts) else fitted.votes.file
-    return {"date": fitted.date, "file": file}
+    return {"date": fitted.date, "file": file, "n_jobs": model.get_params().get("n_jobs")}
 
 
 def _write_json(file: Path, values: dict[str, Any]) -> None:
@@ -203,6 +218,7 @@ def _settings(model: ScoreEstimator) -> dict[str, Any]:
         raise InvalidSetting(f"a model with a link of one's own ({link.name}) cannot be stored.")
     settings = {name: _plain(value) for name, value in model.get_params().items()}
     settings["link"] = link.name
+    settings.pop("n_jobs", None)  # how many threads decides no number
     if "snapshots" in settings:
         settings["snapshots"] = None
     if "solver" in settings:
@@ -331,9 +347,11 @@ def _loaded(source: Path) -> ScoreEstimator:
     if isinstance(settings.get("solver"), dict):
         solver = dict(settings["solver"])
         settings["solver"] = SOLVERS[solver.pop("name")](**solver)
-    model = ESTIMATORS[described["estimator"]](**settings)
-    # Without this, nobody knows when and from where; that is all.
+    # Without this, nobody knows when, how and from where; that is all.
     about = _read_json(source / "about.json") if (source / "about.json").is_file() else {}
+    if about.get("n_jobs") is not None:
+        settings["n_jobs"] = about["n_jobs"]
+    model = ESTIMATORS[described["estimator"]](**settings)
     votes, summary = _votes_of(source, described.get("votes_in"), about.get("file"))
     path = dynamics = time = selection = None
     if (source / "path.npz").exists() or "time" in chosen:

@@ -77,7 +77,7 @@ class Table(NamedTuple):
     height: int
     keeps_ids: bool = False  # whether ids stay as they are, numbers too, and do not become text
     row: pl.Series | None = None  # where in the file every row comes from, if rows are not its own
-    odd: Callable[[str], Odd | None] = lambda _column: None  # what a column holds that is no id
+    odd: Callable[[str], Odd | None] | None = None  # what a column holds that is no id
 
     @classmethod
     def of(cls, frame: pl.DataFrame, columns: list[str]) -> Table:

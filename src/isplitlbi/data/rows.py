@@ -27,7 +27,7 @@ def as_text(table: Table, names: Mapping[str, str], source: str) -> pl.DataFrame
     for role, name in names.items():
         column = table.column(name)
         kind, is_id = column.dtype, role.rstrip("0123456789") in IDS
-        if is_id and (odd := table.odd(name)) is not None:
+        if is_id and table.odd is not None and (odd := table.odd(name)) is not None:
             raise InvalidRows.of(
                 source, odd.rows, f"{name} is {show(odd.first)}, which is no id",
                 "Write ids as texts or whole numbers",

@@ -94,7 +94,8 @@ class ISplitLBI(ScoreEstimator):
     time : float, optional
         Where to stop. By default chosen by cross-validation.
     n_folds : int, default 5
-        Folds of the cross-validation, within users.
+        Folds of the cross-validation, within users. With fewer than five votes no time is chosen,
+        and nobody leaves the consensus.
     scoring : {"log_loss", "micro_f1", "macro_f1", ...}, default "log_loss"
         What the cross-validation optimises. With ``rule="threshold"`` it may also be
         "paper_micro_f1" or "paper_macro_f1": the F1s of the published program (`metrics.paper_f1`).
