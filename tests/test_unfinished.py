@@ -9,7 +9,7 @@ from isplitlbi.unfinished import Unfinished
 def interrupted_fit(model_folder):
     """Leave behind what an interrupted fit leaves."""
     place = Unfinished(model_folder)
-    place.folder.mkdir()
+    place.folder.mkdir(exist_ok=True)
     (place.folder / "path.npz").write_bytes(b"state")
     return place
 

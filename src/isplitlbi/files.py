@@ -3,48 +3,132 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from time import monotonic, sleep
+from typing import Any, TypeVar
+from uuid import uuid4
 
 import numpy as np
 
-__all__ = ["folder_written_whole", "read_arrays", "write_arrays", "written_whole"]
+from isplitlbi.errors import PlaceTaken
+
+__all__ = [
+    "folder_written_whole",
+    "read_arrays",
+    "read_whole",
+    "remove",
+    "write_arrays",
+    "written_whole",
+]
+
+Found = TypeVar("Found")
+
+PATIENCE, PAUSE = 1.0, 0.01  # seconds to wait for a folder that is being replaced
 
 
 @contextmanager
 def written_whole(file: Path) -> Iterator[Path]:
     """Give another place to write to, which takes the file's place at the end."""
-    unfinished = file.with_name(f".{file.name}.{os.getpid()}.tmp")
+    unfinished = _beside(file, "tmp")
     try:
         yield unfinished
         unfinished.replace(file)
     finally:
-        unfinished.unlink(missing_ok=True)
+        remove(unfinished)
 
 
 @contextmanager
-def folder_written_whole(folder: Path) -> Iterator[Path]:
-    """Give another folder to write to, which takes the place of this one at the end."""
+def folder_written_whole(folder: Path, *, replaces: bool = True) -> Iterator[Path]:
+    """Give another folder to write to, which takes the place of this one at the end.
+
+    What is there by then is replaced, or is an error.
+    """
     folder.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = folder.with_name(f".{folder.name}.{os.getpid()}.tmp")
-    replaced = folder.with_name(f".{folder.name}.{os.getpid()}.old")
+    unfinished, replaced = _beside(folder, "tmp"), _beside(folder, "old")
     try:
         unfinished.mkdir()
         yield unfinished
-        if folder.exists():
+        if replaces and folder.exists():
             folder.rename(replaced)
-        unfinished.rename(folder)
+        try:
+            unfinished.rename(folder)
+        except OSError:
+            if folder.exists():
+                raise PlaceTaken(
+                    f"another process wrote {folder} meanwhile, and its content is kept."
+                ) from None
+            raise
     except BaseException:
         if replaced.exists() and not folder.exists():
             replaced.rename(folder)
         raise
     finally:
-        shutil.rmtree(unfinished, ignore_errors=True)
-        shutil.rmtree(replaced, ignore_errors=True)
+        remove(unfinished, replaced)
+
+
+def read_whole(folder: Path, read: Callable[[Path], Found]) -> Found:
+    """Read a folder that others may replace meanwhile: all of it is old, or all of it is new.
+
+    While it is replaced, the folder is missing for a moment.
+    """
+    until = monotonic() + PATIENCE
+    while True:
+        before = _identity(folder)
+        try:
+            found = read(folder)
+        except Exception:
+            is_changing = before != _identity(folder) or _is_being_replaced(folder)
+            if not is_changing or monotonic() > until:
+                raise
+        else:
+            if before == _identity(folder):
+                return found
+        sleep(PAUSE)
+
+
+def remove(*places: Path) -> None:
+    """Remove files and folders, to the end where that is interrupted."""
+    for place in places:
+        try:
+            _remove(place)
+        except BaseException:
+            for each in places:
+                _remove(each)
+            raise
+
+
+def _remove(place: Path) -> None:
+    if place.is_dir():
+        shutil.rmtree(place, ignore_errors=True)
+    else:
+        place.unlink(missing_ok=True)
+
+
+def _beside(place: Path, ending: str) -> Path:
+    """Return a hidden place that no other thread or process uses."""
+    return place.with_name(f".{place.name}.{uuid4().hex[:12]}.{ending}")
+
+
+def _is_being_replaced(folder: Path) -> bool:
+    """Say whether what was in a folder waits beside it."""
+    if not folder.parent.is_dir():
+        return False
+    begin = f".{folder.name}."
+    return any(
+        each.name.startswith(begin) and each.suffix == ".old" for each in folder.parent.iterdir()
+    )
+
+
+def _identity(folder: Path) -> tuple[int, int, int] | None:
+    """Return what tells a folder from another one that takes its place."""
+    try:
+        found = folder.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino, found.st_mtime_ns
 
 
 def write_arrays(file: Path, values: Mapping[str, Any]) -> None:

@@ -48,7 +48,7 @@ from isplitlbi.errors import (
 from isplitlbi.estimators import LBI, ISplitLBI, MarginMLE, PerUser, ScoreEstimator
 from isplitlbi.estimators.certainty import Standing
 from isplitlbi.estimators.contract import check_is_fitted
-from isplitlbi.files import folder_written_whole, read_arrays, write_arrays
+from isplitlbi.files import folder_written_whole, read_arrays, read_whole, write_arrays
 from isplitlbi.fitting import Fitted
 from isplitlbi.lazy import pl
 from isplitlbi.model.links import LINKS, link_named
@@ -116,7 +116,7 @@ def save_model(model: ScoreEstimator, folder: str | Path, *, force: bool = False
     target = Path(folder)
     refuse_existing(target, force=force)
     described, about = _description(model), _about(model)
-    with folder_written_whole(target) as unfinished:
+    with folder_written_whole(target, replaces=force) as unfinished:
         _write_json(unfinished / "model.json", described)
         _write_json(unfinished / "about.json", about)
         (unfinished / "README.txt").write_text(README, encoding="utf-8")
@@ -143,8 +143,14 @@ def save_model(model: ScoreEstimator, folder: str | Path, *, force: bool = False
 
 
 def load_model(folder: str | Path) -> ScoreEstimator:
-    """Read a model that `save_model` wrote; anything else gives one clear error."""
-    source = Path(folder)
+    """Read a model that `save_model` wrote; anything else gives one clear error.
+
+    Where another process replaces the model meanwhile, it is the old one or the new one.
+    """
+    return read_whole(Path(folder), _load)
+
+
+def _load(source: Path) -> ScoreEstimator:
     if not source.is_dir():
         there_is = (
             "this is a file, not a model folder" if source.exists() else "there is no such folder"

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-import shutil
+import os
+from contextlib import suppress
+from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import IO, TYPE_CHECKING, Self
 
 from isplitlbi.errors import PlaceTaken, Setting
+from isplitlbi.files import remove
 from isplitlbi.storage import refuse_existing
 
 if TYPE_CHECKING:
@@ -14,13 +17,15 @@ if TYPE_CHECKING:
 
 __all__ = ["Unfinished"]
 
+LOCK = "lock"
+
 
 class Unfinished:
     """The folder of a fit in progress, for as long as the fit goes on.
 
     It is used in a ``with`` block around fitting and saving. When the block ends well, the folder
     is removed. When an error or an interrupt ends the block, the folder stays if there is something
-    in it to go on from, and is removed otherwise.
+    in it to go on from, and is removed otherwise. Only one process at a time is in such a block.
 
     Parameters
     ----------
@@ -38,6 +43,8 @@ class Unfinished:
     def __init__(self, model_folder: Path) -> None:
         self.folder = model_folder.with_name(f".{model_folder.name}.unfinished")
         self.snapshots = self.folder / "snapshots"
+        self._model_folder = model_folder
+        self._lock: IO[bytes] | None = None
 
     @classmethod
     def fit_of(cls, model_folder: Path, *, resume: bool = False, force: bool = False) -> Self:
@@ -53,13 +60,15 @@ class Unfinished:
         """
         refuse_existing(model_folder, force=force)
         place = cls(model_folder)
+        if (place.folder / LOCK).exists():
+            place._release(place._take())
         if place.folder.exists() and not resume:
             if not force:
                 raise PlaceTaken(
                     f"a fit of {model_folder} was interrupted; go on with ",
                     Setting("resume", True), ", or begin again with ", Setting("force", True), ".",
                 )  # fmt: skip
-            shutil.rmtree(place.folder)
+            remove(place.folder)
         return place
 
     @property
@@ -73,6 +82,7 @@ class Unfinished:
         return any(self.folder.rglob("*.npz"))
 
     def __enter__(self) -> Self:
+        self._lock = self._take()
         return self
 
     def __exit__(
@@ -82,4 +92,33 @@ class Unfinished:
         trace: TracebackType | None,
     ) -> None:
         if error is None or not self.can_be_resumed:
-            shutil.rmtree(self.folder, ignore_errors=True)
+            remove(self.folder)
+        self._release(self._lock)
+
+    def _take(self) -> IO[bytes] | None:
+        """Keep others out until the file is closed or this process ends, however it ends."""
+        if find_spec("fcntl") is None:  # Windows: there, nobody notices another process
+            return None
+        import fcntl
+
+        while True:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            with suppress(FileNotFoundError):  # another fit has ended and removed it by now
+                lock = (self.folder / LOCK).open("wb")
+                try:
+                    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    lock.close()
+                    raise PlaceTaken(
+                        f"another process is fitting {self._model_folder}; wait until it is done, "
+                        "or choose another name."
+                    ) from None
+                except OSError:  # a file system without locks
+                    return lock
+                if os.path.samestat(os.fstat(lock.fileno()), (self.folder / LOCK).stat()):
+                    return lock
+
+    @staticmethod
+    def _release(lock: IO[bytes] | None) -> None:
+        if lock is not None:
+            lock.close()

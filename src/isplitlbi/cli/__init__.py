@@ -14,11 +14,17 @@ Results go to standard output, everything else to standard error.
 """
 
 from isplitlbi.cli import exits
-from isplitlbi.cli.app import app
 
 __all__ = ["main"]
 
 
 def main() -> None:
     """Run the command line."""
-    exits.run(app)
+    exits.run(_app)
+
+
+def _app() -> None:
+    """Run the application, whose loading may be interrupted like all that it does."""
+    from isplitlbi.cli.app import app
+
+    app()

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import logging
 import math
+import pickle
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache, partial
 from hashlib import sha256
 from inspect import signature
@@ -20,7 +22,7 @@ from typing import Any
 import numpy as np
 from numba import njit, types
 from numba.core import event
-from numba.core.caching import FunctionCache
+from numba.core.caching import FunctionCache, IndexDataCacheFile
 from numba.core.errors import TypingError
 from numba.extending import (
     NativeValue,
@@ -34,6 +36,7 @@ from numba.extending import (
 )
 from numpy.polynomial import chebyshev
 
+from isplitlbi.files import written_whole
 from isplitlbi.model import answering, links
 from isplitlbi.model.answering import NEVER, ForcedChoice, LogThreshold
 from isplitlbi.model.links import (
@@ -54,8 +57,10 @@ class _Announcer(event.Listener):
         ours = event.data["dispatcher"].py_func.__module__.startswith(__package__)
         if ours and not self.announced:
             self.announced = True
+            is_kept = isinstance(event.data["dispatcher"]._cache, FunctionCache)
             logging.getLogger("isplitlbi").warning(
-                "compiling the loops for this machine; later runs find them ready."
+                "compiling the loops for this machine; "
+                + ("later runs find them ready." if is_kept else UNKEPT)
             )
 
     def on_end(self, event: Any) -> None:
@@ -77,6 +82,11 @@ OPTIONS: dict[str, Any] = {
 
 INSIDE_LOOPS: Any = {**OPTIONS, "forceinline": True}
 
+UNKEPT = (
+    "later runs must do so again, because no folder for them can be written to: set "
+    "NUMBA_CACHE_DIR to one that can."
+)
+
 FOREIGN = "foreign link"  # one that is not of this package
 
 
@@ -95,17 +105,53 @@ def _stamp() -> str:
 _STAMP = _stamp()
 
 
+class _FileForEach(IndexDataCacheFile):
+    """Compiled code on disk, each in a file of its own that says what it is.
+
+    numba's files have numbers, and an index says what they are. Of processes that compile at once,
+    and after an interrupt, that index may name the code of other arguments, or of an older release.
+    """
+
+    def save(self, key: Any, data: Any) -> None:
+        """Write compiled code, as a whole."""
+        with written_whole(self._place(key)) as unfinished:
+            unfinished.write_bytes(self._dump(self._origin(key)) + self._dump(data))
+
+    def load(self, key: Any) -> Any:
+        """Read compiled code; nothing where there is none, or of other sources."""
+        try:
+            stream = self._place(key).open("rb")
+        except FileNotFoundError:
+            return None
+        with stream:
+            return pickle.load(stream) if pickle.load(stream) == self._origin(key) else None
+
+    def flush(self) -> None:
+        """Remove the code of all arguments."""
+        index = Path(self._index_path)
+        for place in index.parent.glob(f"{index.stem}.*.nbc"):
+            place.unlink(missing_ok=True)
+
+    def _place(self, key: Any) -> Path:
+        # Arguments and machine make the name, so that new code takes the place of older code.
+        name = sha256(str(key[:2]).encode()).hexdigest()[:16]
+        return Path(self._index_path).with_suffix(f".{name}.nbc")
+
+    def _origin(self, key: Any) -> tuple[Any, ...]:
+        return self._version, self._source_stamp, key
+
+
 class _CacheOfOwnLinks(FunctionCache):
     """Compiled loops on disk; those of a link that is not ours never go there.
 
-    Every later process, in any folder, reads the index of what is there, and could not make sense
-    of a class that it cannot import. Nor would a change of such a class be noticed, as one of ours
-    is by the stamp. An index that cannot be read, whatever is in it, is begun anew.
+    No later process could make sense of a class that it cannot import. Nor would a change of such a
+    class be noticed, as one of ours is by the stamp. What cannot be read, whatever is in it, is
+    compiled anew; what cannot be written, because the disk is full or the folder gone, is not kept.
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__(function)
-        self._cache_file._source_stamp = _STAMP
+        self._cache_file = _FileForEach(self._cache_path, self._impl.filename_base, _STAMP)
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """Find compiled code."""
@@ -114,19 +160,20 @@ class _CacheOfOwnLinks(FunctionCache):
         try:
             return super().load_overload(sig, target_context)
         except Exception:  # what a foreign class or another version left may fail in any way
-            self.flush()
             return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Keep compiled code."""
         if FOREIGN not in str(sig):
-            super().save_overload(sig, data)
+            with suppress(OSError):
+                super().save_overload(sig, data)
 
 
 def loop(function: Callable[..., Any], **options: Any) -> Any:
     """Compile a function on first use; it releases Python's lock, and is kept on disk."""
     compiled = njit(nogil=True, **OPTIONS, **options)(function)
-    compiled._cache = _CacheOfOwnLinks(function)
+    with suppress(RuntimeError):  # no folder can be written to
+        compiled._cache = _CacheOfOwnLinks(function)
     return compiled
 
 
