@@ -8,12 +8,15 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from time import monotonic, sleep
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import uuid4
 
 import numpy as np
 
 from isplitlbi.errors import PlaceTaken
+
+if TYPE_CHECKING:
+    import polars as pl
 
 __all__ = [
     "folder_written_whole",
@@ -21,6 +24,7 @@ __all__ = [
     "read_whole",
     "remove",
     "write_arrays",
+    "write_table",
     "written_whole",
 ]
 
@@ -129,6 +133,11 @@ def _identity(folder: Path) -> tuple[int, int, int] | None:
     except OSError:
         return None
     return found.st_dev, found.st_ino, found.st_mtime_ns
+
+
+def write_table(file: Path, table: pl.DataFrame) -> None:
+    """Write a table as CSV, also where the name of a folder is no text, or the disk is full."""
+    file.write_bytes(table.write_csv().encode())
 
 
 def write_arrays(file: Path, values: Mapping[str, Any]) -> None:

@@ -48,7 +48,13 @@ from isplitlbi.errors import (
 from isplitlbi.estimators import LBI, ISplitLBI, MarginMLE, PerUser, ScoreEstimator
 from isplitlbi.estimators.certainty import Standing
 from isplitlbi.estimators.contract import check_is_fitted
-from isplitlbi.files import folder_written_whole, read_arrays, read_whole, write_arrays
+from isplitlbi.files import (
+    folder_written_whole,
+    read_arrays,
+    read_whole,
+    write_arrays,
+    write_table,
+)
 from isplitlbi.fitting import Fitted
 from isplitlbi.lazy import pl
 from isplitlbi.model.links import LINKS, link_named
@@ -120,9 +126,9 @@ def save_model(model: ScoreEstimator, folder: str | Path, *, force: bool = False
         _write_json(unfinished / "model.json", described)
         _write_json(unfinished / "about.json", about)
         (unfinished / "README.txt").write_text(README, encoding="utf-8")
-        ranking_table(model).write_csv(unfinished / "consensus.csv")
+        write_table(unfinished / "consensus.csv", ranking_table(model))
         if model.has_users:
-            users_table(model).write_csv(unfinished / "users.csv")
+            write_table(unfinished / "users.csv", users_table(model))
         write_arrays(unfinished / "votes.npz", _votes_as_arrays(fitted))
         if fitted.path is None or fitted.time is None:
             write_arrays(unfinished / "parameters.npz", _parameters_as_arrays(fitted.parameters))

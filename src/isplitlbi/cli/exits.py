@@ -11,6 +11,7 @@
 from __future__ import annotations
 
 import atexit
+import codecs
 import os
 import signal
 import sys
@@ -59,7 +60,7 @@ def run(command: Callable[[], object]) -> None:
         except MemoryError:
             _exit("there is not enough memory for this.", REFUSED)
         except Exception as error:
-            if isinstance(error, UnicodeEncodeError) and error.encoding == _encoding():
+            if isinstance(error, UnicodeEncodeError) and _is_of_output(error.encoding):
                 sign = ascii(error.object[error.start])
                 _exit(
                     f"the output is written in {error.encoding}, which has no {sign}; set "
@@ -89,12 +90,15 @@ def _complete(command: Callable[[], object]) -> None:
 
 
 def _exit(sentence: str, code: int) -> NoReturn:
-    with suppress(OSError):  # nobody can be told where nothing can be written
+    # What fails here would be tried again by Python, which tells of it in its own words.
+    try:
         print(f"isplitlbi: {sentence}", file=sys.stderr)
+    except OSError:
+        sys.stderr = None
     try:
         sys.stdout.flush()
     except OSError:
-        sys.stdout = None  # or Python would try again, and tell of it in its own words
+        sys.stdout = None
     raise SystemExit(code) from None
 
 
@@ -106,12 +110,13 @@ def _have_outputs() -> None:
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
-    if _encoding() == "utf-8" and hasattr(sys.stdout, "reconfigure"):
+    if _is_of_output("utf-8") and hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(errors="surrogateescape")
 
 
-def _encoding() -> str:
-    return str(getattr(sys.stdout, "encoding", None)).lower()
+def _is_of_output(encoding: str) -> bool:
+    own = getattr(sys.stdout, "encoding", None)
+    return own is not None and codecs.lookup(own).name == codecs.lookup(encoding).name
 
 
 class _Received:

@@ -339,7 +339,7 @@ def simulate(
 ) -> None:
     """Write simulated votes: the paper's study, or a similar one."""
     from isplitlbi.evaluation.simulate import simulate as draw
-    from isplitlbi.files import written_whole
+    from isplitlbi.files import write_table, written_whole
 
     if least > most:
         raise InvalidSetting(f"--least {least} is more than --most {most}.")
@@ -361,7 +361,7 @@ def simulate(
             emit(table, Format.csv)
         else:
             with written_whole(Path(name)) as unfinished:
-                table.write_csv(unfinished)
+                write_table(unfinished, table)
 
 
 def _numbers(flag: str, text: str) -> Any:

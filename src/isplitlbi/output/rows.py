@@ -103,6 +103,10 @@ def refuse_unknown_ending(file: Path) -> None:
             f"{file}: the ending of the file says how it is written, and {file.suffix or 'none'} "
             f"is not one of {', '.join(ENDINGS)}."
         )
+    if file.suffix.lower() == ".parquet" and ascii(file.absolute()).count("\\udc"):
+        raise InvalidSetting(
+            f"{file}: Parquet is written only where the names of file and folders are text."
+        )
 
 
 @contextmanager

@@ -96,8 +96,9 @@ def _print_spreads(console: Console, spreads: dict[str, float], sentence: str) -
     table.add_column(justify="right")
     table.add_column()
     most = max(spreads.values()) or 1.0
+    full, least = ("#", "") if console.options.ascii_only else ("█", "▏")
     for name, spread in sorted_spreads(spreads).items():
-        bar = "█" * round(LONGEST_BAR * spread / most) or "▏"
+        bar = full * round(LONGEST_BAR * spread / most) or least
         table.add_row(Text(f"  {printable(name_of_term(name))}"), f"{spread:.2f}", bar)
     console.print(table)
 

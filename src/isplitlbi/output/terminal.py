@@ -177,12 +177,15 @@ def standard_output() -> Console:
     """Return where results are printed.
 
     What goes to a file or another program is not broken into lines, unless COLUMNS asks for it.
+    Where the encoding of the output lacks a sign, people read its number instead.
     """
     import os
 
     from rich.console import Console
 
     console = Console(highlight=False, emoji=False)
+    if console.options.ascii_only and hasattr(sys.stdout, "reconfigure"):
+        sys.stdout.reconfigure(errors="backslashreplace")
     if not console.is_terminal and not os.environ.get("COLUMNS"):
         console.width = WIDEST
     return console
