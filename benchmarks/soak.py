@@ -683,12 +683,12 @@ print(soak.json.dumps(sorted(map(list, found), key=str)), soak.json.dumps(len(fo
 """
 
 
-def together(n_times: int) -> bool:
+def together(n_times: int, n_pairs: int) -> bool:
     """Replace a model while others read it; fit twice into one folder at the same time."""
     verdict = Verdict("together")
     with workspace(users=12, items=6) as place:
         _read_while_replaced(verdict, place, n_times)
-        _fit_twice(verdict, place)
+        _fit_twice(verdict, place, n_pairs)
     return verdict.tell()
 
 
@@ -723,12 +723,13 @@ def _read_while_replaced(verdict: Verdict, place: Path, n_times: int) -> None:
             print(f"together: a reader saw {len(found)} models while {n_times} were written")
 
 
-def _fit_twice(verdict: Verdict, place: Path) -> None:
+def _fit_twice(verdict: Verdict, place: Path, n_pairs: int) -> None:
     """Start two fits at once; one may be refused, and what is there is of one of them."""
     run("fit", place / "votes.csv", "-o", place / "other", "--seed", 1, "--quiet")
     either = [digests(place / "model"), digests(place / "other")]
     count = Counter[str]()
-    for number, more in enumerate(([], ["--force"]) * 3):
+    for number in range(n_pairs):
+        more = ["--force"] * (number % 2)
         target = place / f"twice-{number}"
         if more:
             shutil.copytree(place / "model", target)
@@ -762,6 +763,7 @@ def main() -> int:
     parser.add_argument("--kills", type=int, default=4, help="signals in each phase")
     parser.add_argument("--sizes", type=int, default=6, help="of disks, for each command")
     parser.add_argument("--replacements", type=int, default=200)
+    parser.add_argument("--pairs", type=int, default=10, help="of fits into one folder")
     parser.add_argument("--cell", default="", help="only commands whose name has this text")
     asked = parser.parse_args()
     logging.getLogger("isplitlbi").setLevel(logging.ERROR)
@@ -772,7 +774,7 @@ def main() -> int:
         "places": places,
         "disk": lambda: disk(asked.cell, asked.sizes),
         "signals": lambda: signals(asked.kills, asked.cell),
-        "together": lambda: together(asked.replacements),
+        "together": lambda: together(asked.replacements, asked.pairs),
     }
     met = [part() for name, part in parts.items() if name in asked.only]
     return 0 if all(met) else 1

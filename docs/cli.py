@@ -33,7 +33,8 @@ for, with examples, is in [commands.md](commands.md).
 
 Every command takes `--help`; `isplitlbi --version` shows the version. Exit codes: 0, the command
 did what was asked; 2, it was refused, and a sentence says what to do; 3, of `check` alone, the
-votes can be used, with warnings; 130, the command was interrupted.
+votes can be used, with warnings; 130, the command was interrupted; 143 and 129, SIGTERM or a closed
+terminal ended it.
 """
 
 PLACEHOLDERS = {

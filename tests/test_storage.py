@@ -3,7 +3,9 @@
 import json
 import os
 import shutil
+import sys
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -230,6 +232,21 @@ def test_a_rename_that_fails_puts_the_old_model_back(folder, model, monkeypatch)
     monkeypatch.undo()
     assert_same_model(load_model(folder), model)
     assert [entry.name for entry in folder.parent.iterdir()] == ["model"]
+
+
+def test_a_model_that_another_process_wrote_meanwhile_is_kept(folder, model, monkeypatch):
+    monkeypatch.setattr(storage, "refuse_existing", lambda *_, **__: None)  # nothing was there
+    with pytest.raises(PlaceTaken, match=r"wrote .* meanwhile"):
+        save_model(fitted(kappa=4.0), folder)
+    assert_same_model(load_model(folder), model)
+    assert [entry.name for entry in folder.parent.iterdir()] == ["model"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="names of folders are always text here")
+def test_the_name_of_a_folder_need_not_be_text(model, tmp_path):
+    folder = Path(os.fsdecode(os.fsencode(tmp_path) + b"/model-\xff"))
+    save_model(model, folder)
+    assert_same_model(load_model(folder), model)
 
 
 def test_models_with_parts_of_ones_own_are_refused(tmp_path):

@@ -67,3 +67,18 @@ def test_a_place_that_is_taken_is_refused_and_keeps_what_was_begun(tmp_path):
         with pytest.raises(PlaceTaken, match=r"exists already|is not a model folder"):
             Unfinished.fit_of(tmp_path / "model", **settings)
         assert place.can_be_resumed
+
+
+def test_two_fits_of_one_model_do_not_meet(tmp_path):
+    pytest.importorskip("fcntl")
+    with Unfinished.fit_of(tmp_path / "model"):
+        interrupted_fit(tmp_path / "model")
+        for settings in ({}, {"resume": True}, {"force": True}):
+            with pytest.raises(PlaceTaken, match=r"another process is fitting .*model; wait until"):
+                Unfinished.fit_of(tmp_path / "model", **settings)
+        with pytest.raises(PlaceTaken, match="another process"), Unfinished(tmp_path / "model"):
+            pytest.fail("both are in")
+        assert Unfinished(tmp_path / "model").can_be_resumed  # whoever is refused removes nothing
+    with Unfinished.fit_of(tmp_path / "model"):
+        pass
+    assert not list(tmp_path.iterdir())

@@ -62,3 +62,9 @@ def test_an_ending_that_says_nothing_is_refused_before_anything_is_written(tmp_p
         with pytest.raises(InvalidSetting, match=f"{ending} is not one of .csv, .jsonl"):
             rows_to_file(tmp_path / name).__enter__()
     assert list(tmp_path.iterdir()) == []
+
+
+def test_parquet_asks_for_a_name_that_is_text_before_anything_is_written(tmp_path):
+    with pytest.raises(InvalidSetting, match="only where the names of file and folders are text"):
+        rows_to_file(tmp_path / "out-\udcff.parquet").__enter__()
+    assert list(tmp_path.iterdir()) == []
