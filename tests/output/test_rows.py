@@ -1,6 +1,10 @@
 """Results of any length: batches give what all rows at once give, and a file is whole or absent."""
 
+import errno
 import json
+import subprocess
+import sys
+import textwrap
 
 import polars as pl
 import pytest
@@ -68,3 +72,26 @@ def test_parquet_asks_for_a_name_that_is_text_before_anything_is_written(tmp_pat
     with pytest.raises(InvalidSetting, match="only where the names of file and folders are text"):
         rows_to_file(tmp_path / "out-\udcff.parquet").__enter__()
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no limit to the size of files here")
+@pytest.mark.parametrize("ending", [".csv", ".jsonl", ".parquet"])
+def test_a_disk_that_is_full_is_an_error_of_the_system(ending, tmp_path):
+    limited = textwrap.dedent(f"""
+        import resource, signal
+        from pathlib import Path
+        import polars as pl
+        from isplitlbi.output.rows import rows_to_file
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (200, 200))
+        try:
+            with rows_to_file(Path({str(tmp_path)!r}, "out{ending}")) as write:
+                write(pl.DataFrame({{"n": range(1000)}}))
+        except OSError as error:
+            print(error.errno)
+    """)
+    done = subprocess.run(
+        [sys.executable, "-c", limited], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.stdout.strip() in map(str, (errno.EFBIG, errno.EIO)), done.stderr
+    assert not list(tmp_path.iterdir())

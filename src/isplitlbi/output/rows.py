@@ -5,7 +5,10 @@ A file is there as a whole at the end, or not at all; its ending says what is in
 
 from __future__ import annotations
 
+import errno
 import json
+import os
+import re
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -62,6 +65,19 @@ def rows_to_output(
 
 
 @contextmanager
+def _told_by_the_system() -> Iterator[None]:
+    """Raise what polars tells of a file that cannot be written as Python does."""
+    try:
+        yield
+    except (pl.exceptions.ComputeError, OSError) as error:
+        if getattr(error, "errno", None) is not None:
+            raise
+        number = re.search(r"\(os error (\d+)\)", str(error))
+        code = errno.EIO if number is None else int(number[1])
+        raise OSError(code, os.strerror(code)) from None
+
+
+@contextmanager
 def _to_csv(place: Path) -> Iterator[Callable[[pl.DataFrame], None]]:
     with place.open("wb") as file:
         yield lambda table: table.write_csv(file, include_header=file.tell() == 0)
@@ -84,7 +100,8 @@ def _to_parquet(place: Path) -> Iterator[Callable[[pl.DataFrame], None]]:
             table.write_parquet(parts[-1])
 
         yield write
-        pl.scan_parquet(parts, glob=False).sink_parquet(place)
+        with _told_by_the_system():
+            pl.scan_parquet(parts, glob=False).sink_parquet(place)
 
 
 # What a file may end in, and how it is then written.
@@ -114,4 +131,9 @@ def rows_to_file(file: Path) -> Iterator[Callable[[pl.DataFrame], None]]:
     """Give a function that writes batches into a file, which is there when all are written."""
     refuse_unknown_ending(file)
     with written_whole(file) as place, ENDINGS[file.suffix.lower()](place) as write:
-        yield write
+
+        def write_or_tell(table: pl.DataFrame) -> None:
+            with _told_by_the_system():
+                write(table)
+
+        yield write_or_tell
