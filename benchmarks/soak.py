@@ -449,7 +449,7 @@ def disk(cell: str, n_sizes: int = 6) -> bool:
     with workspace(users=12, items=6) as place:
         shutil.copyfile(place / "votes.csv", place / "new.csv")
         for name, (arguments, _) in writers(place, place / "disk").items():
-            if cell not in name:
+            if not any(each in name for each in cell.split(",")):
                 continue
             with tempfile.TemporaryDirectory() as roomy:
                 run(*writers(place, Path(roomy))[name][0])
@@ -602,7 +602,7 @@ def signals(n_kills: int, cell: str, seed: int = 0) -> bool:
     with workspace(users=30, items=8, least=30, most=40) as place:
         log, at = place / "log", place / "at"
         for watched in commands_to_kill(place):
-            if cell not in watched.name:
+            if not any(name in watched.name for name in cell.split(",")):
                 continue
             at.mkdir()
             errors = start_watched(watched, log).communicate(timeout=600)[1]
@@ -618,10 +618,11 @@ def signals(n_kills: int, cell: str, seed: int = 0) -> bool:
                     seconds, result = kill(verdict, watched, log, phase, after, kind, at, expected)
                     slowest = max(slowest, seconds)
                     count[f"{watched.name}, {phase}: {result}"] += 1
+                for what, number in count.items():
+                    if f", {phase}: " in what and what.startswith(watched.name):
+                        print(f"{number:>5}  {what}", flush=True)
             shutil.rmtree(at)
             log.unlink()
-    for what, number in count.items():
-        print(f"{number:>5}  {what}")
     return verdict.tell(
         f", {count.total()} signals, the longest end took {slowest:.1f} s of the processor"
     )
@@ -764,7 +765,7 @@ def main() -> int:
     parser.add_argument("--sizes", type=int, default=6, help="of disks, for each command")
     parser.add_argument("--replacements", type=int, default=200)
     parser.add_argument("--pairs", type=int, default=10, help="of fits into one folder")
-    parser.add_argument("--cell", default="", help="only commands whose name has this text")
+    parser.add_argument("--cell", default="", help="only commands with one of these in their names")
     asked = parser.parse_args()
     logging.getLogger("isplitlbi").setLevel(logging.ERROR)
     parts = {
