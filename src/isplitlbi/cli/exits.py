@@ -135,19 +135,23 @@ class _Received:
 def _ended_by_signals() -> Iterator[_Received]:
     """Let what asks a process to end do so as Ctrl-C does: nothing half-made is left."""
     received, before = _Received(), {}
-    # While Python itself ends, there is nothing left to interrupt.
-    atexit.register(_ignore_interrupts)
-    for name in ("SIGTERM", "SIGHUP"):  # there is no SIGHUP on Windows
-        number = getattr(signal, name, None)
-        if number is not None and signal.getsignal(number) is signal.SIG_DFL:  # not under nohup
+    for number in _ENDING:
+        if signal.getsignal(number) is signal.SIG_DFL:  # not under nohup
             with suppress(ValueError):  # only the main thread hears of signals
                 before[number] = signal.signal(number, received.end)
     try:
         yield received
     finally:
+        # While Python itself ends, which takes a while, there is nothing left to interrupt.
+        atexit.register(_ignore_signals)
         for number, handler in before.items():
             signal.signal(number, handler)
 
 
-def _ignore_interrupts() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+# What asks a process to end, besides Ctrl-C; there is no SIGHUP on Windows.
+_ENDING = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+
+
+def _ignore_signals() -> None:
+    for number in (signal.SIGINT, *_ENDING):
+        signal.signal(number, signal.SIG_IGN)
