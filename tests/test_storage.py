@@ -242,6 +242,13 @@ def test_a_model_that_another_process_wrote_meanwhile_is_kept(folder, model, mon
     assert [entry.name for entry in folder.parent.iterdir()] == ["model"]
 
 
+def test_a_file_where_a_folder_should_be_is_an_error_of_the_system(model, tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(OSError, match="file"):
+        save_model(model, tmp_path / "file" / "model")
+    assert [entry.name for entry in tmp_path.iterdir()] == ["file"]
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="names of folders are always text here")
 def test_the_name_of_a_folder_need_not_be_text(model, tmp_path):
     folder = Path(os.fsdecode(os.fsencode(tmp_path) + b"/model-\xff"))

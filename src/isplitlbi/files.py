@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import shutil
 from collections.abc import Callable, Iterator, Mapping
@@ -12,8 +13,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import uuid4
 
 import numpy as np
-
-from isplitlbi.errors import PlaceTaken
 
 if TYPE_CHECKING:
     import polars as pl
@@ -61,9 +60,7 @@ def folder_written_whole(folder: Path, *, replaces: bool = True) -> Iterator[Pat
             unfinished.rename(folder)
         except OSError:
             if folder.exists():
-                raise PlaceTaken(
-                    f"another process wrote {folder} meanwhile, and its content is kept."
-                ) from None
+                raise FileExistsError(errno.EEXIST, "it is there by now", str(folder)) from None
             raise
     except BaseException:
         if replaced.exists() and not folder.exists():

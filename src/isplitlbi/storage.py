@@ -122,30 +122,15 @@ def save_model(model: ScoreEstimator, folder: str | Path, *, force: bool = False
     target = Path(folder)
     refuse_existing(target, force=force)
     described, about = _description(model), _about(model)
-    with folder_written_whole(target, replaces=force) as unfinished:
-        _write_json(unfinished / "model.json", described)
-        _write_json(unfinished / "about.json", about)
-        (unfinished / "README.txt").write_text(README, encoding="utf-8")
-        write_table(unfinished / "consensus.csv", ranking_table(model))
-        if model.has_users:
-            write_table(unfinished / "users.csv", users_table(model))
-        write_arrays(unfinished / "votes.npz", _votes_as_arrays(fitted))
-        if fitted.path is None or fitted.time is None:
-            write_arrays(unfinished / "parameters.npz", _parameters_as_arrays(fitted.parameters))
-        else:
-            _small_enough(fitted.path, fitted.time).save(unfinished / "path.npz")
-        if model.stands_already:
-            standing = model.standing()._asdict() | {"fingerprint": fitted.summary.fingerprint}
-            write_arrays(unfinished / "standing.npz", standing)
-        if hasattr(model, "abnormality_"):
-            tests = tests_as_arrays(model.abnormality_, fitted.summary.fingerprint)
-            write_arrays(unfinished / "abnormal.npz", tests)
-            without = model.without_unreliable() if model.stands_already else None
-            if without is not None:
-                board = board_as_arrays(*without, fitted.summary.fingerprint)
-                write_arrays(unfinished / "without.npz", board)
-        if fitted.selection is not None:
-            write_arrays(unfinished / "selection.npz", _curves_as_arrays(fitted.selection))
+    try:
+        with folder_written_whole(target, replaces=force) as unfinished:
+            _write_json(unfinished / "model.json", described)
+            _write_json(unfinished / "about.json", about)
+            _write_model(model, unfinished)
+    except FileExistsError as error:
+        if error.filename != str(target):  # such as a file where a folder should be
+            raise
+        raise PlaceTaken(f"another process wrote {target} meanwhile; its model is kept.") from None
 
 
 def load_model(folder: str | Path) -> ScoreEstimator:
@@ -175,6 +160,31 @@ def _load(source: Path) -> ScoreEstimator:
 
 
 # --- what is written -----------------------------------------------------------------------------
+
+
+def _write_model(model: ScoreEstimator, unfinished: Path) -> None:
+    fitted = model.fitted_
+    (unfinished / "README.txt").write_text(README, encoding="utf-8")
+    write_table(unfinished / "consensus.csv", ranking_table(model))
+    if model.has_users:
+        write_table(unfinished / "users.csv", users_table(model))
+    write_arrays(unfinished / "votes.npz", _votes_as_arrays(fitted))
+    if fitted.path is None or fitted.time is None:
+        write_arrays(unfinished / "parameters.npz", _parameters_as_arrays(fitted.parameters))
+    else:
+        _small_enough(fitted.path, fitted.time).save(unfinished / "path.npz")
+    if model.stands_already:
+        standing = model.standing()._asdict() | {"fingerprint": fitted.summary.fingerprint}
+        write_arrays(unfinished / "standing.npz", standing)
+    if hasattr(model, "abnormality_"):
+        tests = tests_as_arrays(model.abnormality_, fitted.summary.fingerprint)
+        write_arrays(unfinished / "abnormal.npz", tests)
+        without = model.without_unreliable() if model.stands_already else None
+        if without is not None:
+            board = board_as_arrays(*without, fitted.summary.fingerprint)
+            write_arrays(unfinished / "without.npz", board)
+    if fitted.selection is not None:
+        write_arrays(unfinished / "selection.npz", _curves_as_arrays(fitted.selection))
 
 
 def _description(model: ScoreEstimator) -> dict[str, Any]:
