@@ -44,6 +44,7 @@ from isplitlbi.model.links import (
     log_normal_cdf,
     log_one_plus,
     log_positive,
+    normal_hazard,
     threshold_of,
 )
 
@@ -397,11 +398,31 @@ def _log_normal_cdf(x):
         raise TypingError("log_normal_cdf is compiled for one number at a time")
 
     def implementation(x):
-        if x > -25.0:
+        if x > _FAR:
             return math.log(0.5 * math.erfc(-x * 0.7071067811865476))
-        # Far in the tail erfc underflows; the Mills ratio's asymptotic series is exact here.
-        y = 1.0 / (x * x)
-        series = 1.0 - y * (1.0 - 3.0 * y * (1.0 - 5.0 * y * (1.0 - 7.0 * y * (1.0 - 9.0 * y))))
-        return -0.5 * x * x - 0.9189385332046727 - math.log(-x) + math.log(series)
+        return -0.5 * x * x - _LOG_ROOT_2_PI - math.log(-x) + math.log(_mills_series(x))
 
     return implementation
+
+
+@overload(normal_hazard, jit_options=INSIDE_LOOPS)
+def _normal_hazard(x):
+    if not isinstance(x, types.Float):
+        raise TypingError("normal_hazard is compiled for one number at a time")
+
+    def implementation(x):
+        if x > _FAR:
+            return math.exp(-0.5 * x * x - _LOG_ROOT_2_PI - log_normal_cdf(x))
+        return -x / _mills_series(x)
+
+    return implementation
+
+
+# Far in the tail erfc underflows; the asymptotic series of the Mills ratio is exact there.
+_FAR, _LOG_ROOT_2_PI = -25.0, 0.9189385332046727
+
+
+@njit(**INSIDE_LOOPS)
+def _mills_series(x):
+    y = 1.0 / (x * x)
+    return 1.0 - y * (1.0 - 3.0 * y * (1.0 - 5.0 * y * (1.0 - 7.0 * y * (1.0 - 9.0 * y))))
