@@ -309,6 +309,9 @@ def test_a_table_that_does_not_fit_says_how_many_rows_are_in_view(browser, crowd
         assert 0 < fewer < shown
         region.evaluate("e => { e.style.maxHeight = 'none'; }")
         note.wait_for(state="hidden")
+        region.evaluate("e => { e.style.width = '12rem'; }")
+        note.wait_for()
+        assert note.inner_text() == "more columns, scroll"
         # A matrix of sixty fits with its headings in sight.
         matrix = page.locator("#pairs .scroll")
         matrix.evaluate("e => e.scrollTo(10000, 10000)")

@@ -89,7 +89,7 @@
 
   // --- tables that do not fit ------------------------------------------------------------------
 
-  /** Under every table that is cut off, how many of its rows are in view. */
+  /** Under every table that is cut off, how many of its rows are in view, or that there are more columns. */
   function showNotes() {
     for (const region of document.querySelectorAll(".scroll")) {
       const rows = [...region.querySelectorAll("tbody:not([hidden]) > tr")];
@@ -100,10 +100,13 @@
         const middle = (place.top + place.bottom) / 2;
         return middle > top + head && middle < bottom;
       }).length;
-      const isCut = region.scrollHeight > region.clientHeight + 1 || region.scrollWidth > region.clientWidth + 1;
+      const isLong = region.scrollHeight > region.clientHeight + 1;
+      const isCut = isLong || region.scrollWidth > region.clientWidth + 1;
       region.classList.toggle("cut", isCut && region.scrollTop + region.clientHeight < region.scrollHeight - 1);
-      const told = `${inView.toLocaleString("en")} of ${rows.length.toLocaleString("en")} ${region.dataset.unit}, scroll`;
+      const ofRows = `${inView.toLocaleString("en")} of ${rows.length.toLocaleString("en")} ${region.dataset.unit}, scroll`;
+      const told = isLong ? ofRows : "more columns, scroll";
       const note = region.nextElementSibling;
+      note.classList.toggle("sideways", !isLong);
       if (note.hidden === isCut) note.hidden = !isCut;
       if (note.textContent !== told) note.textContent = told;
     }
