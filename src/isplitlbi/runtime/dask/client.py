@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from time import monotonic
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import isplitlbi
 from isplitlbi.errors import ClusterUnavailable, MissingLibrary, Setting, WorkersLost
@@ -15,9 +17,12 @@ from isplitlbi.errors import ClusterUnavailable, MissingLibrary, Setting, Worker
 if TYPE_CHECKING:
     from distributed import Client
 
-__all__ = ["client_of", "is_loss", "nobody_answers", "refuse_unfit", "result_of", "workers_of"]
+__all__ = ["Connection", "client_of", "is_loss", "nobody_answers"]
 
-PATIENCE = 60.0  # seconds to wait for a worker when none is left
+log = logging.getLogger("isplitlbi")
+
+PATIENCE = 60.0  # seconds to wait for whoever does not answer: a worker, or the scheduler
+WORRY = 10.0  # seconds after which one says who is waited for
 PULSE = 2.0  # seconds without an answer after which one asks whether the worker is still there
 CONNECT_TIMEOUT = 5.0
 
@@ -63,44 +68,134 @@ def _ignore_interrupts() -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
-def refuse_unfit(client: Client) -> None:
-    """Refuse a scheduler without workers, and workers with another version of the package."""
-    if not workers_of(client):
-        raise ClusterUnavailable("the scheduler has no workers; start some (dask worker).")
-    try:
-        found = client.run(_version)
-    except Exception as error:
-        raise ClusterUnavailable(
-            f"isplitlbi cannot be used on the workers ({error}); install it there, too."
-        ) from None
-    for worker, version in sorted(found.items()):
-        if version != isplitlbi.__version__:
+class Connection:
+    """A client, and what is known of its workers: who is there, and who has fallen silent.
+
+    The scheduler hears of every worker about once a second, also while the worker computes. A
+    worker of which it has heard nothing for a minute counts as gone, although the scheduler itself
+    may list it for longer: its process is stopped, or its machine cannot be reached.
+    """
+
+    def __init__(self, client: Client) -> None:
+        self.client = client
+        self._known: dict[str, _Seen] = {}
+        self._answered = monotonic()  # when the scheduler last did
+
+    def workers(self) -> list[str]:
+        """Return the addresses of all workers that have been heard of lately."""
+        self._ask()
+        return sorted(each for each, seen in self._known.items() if seen.silence < PATIENCE)
+
+    def ready(self) -> list[str]:
+        """Return those of them that begin new tasks: a worker with too little memory does not."""
+        return [each for each in self.workers() if not self._known[each].is_paused]
+
+    def n_threads(self) -> int:
+        """Return how many threads every worker has, at least."""
+        self._ask()
+        return min((seen.n_threads for seen in self._known.values()), default=1)
+
+    def result_of(self, future: Any, *hosts: str) -> Any:
+        """Wait for a result, as long as the workers are there that it must come from, or any is."""
+        last_ready = monotonic()
+        while True:
+            try:
+                return future.result(timeout=PULSE)
+            except TimeoutError:
+                there, ready = self.workers(), self.ready()
+                if lost := [host for host in hosts if host not in there]:
+                    raise OSError(self.absence_of(lost[0])) from None
+                paused = [host for host in hosts if host not in ready]
+                if ready and not paused:
+                    last_ready = monotonic()
+                elif monotonic() - last_ready > PATIENCE:
+                    raise OSError(self.absence_of(*paused[:1])) from None
+
+    def scattered(self, values: Sequence[Any], hosts: Sequence[str]) -> Any:
+        """Put values on workers; return their futures."""
+        client: Any = self.client
+        scattering = client.scatter(
+            values, workers=hosts, direct=True, hash=False, broadcast=len(hosts) > 1,
+            asynchronous=True,
+        )  # fmt: skip
+        on_its_way = asyncio.run_coroutine_threadsafe(scattering, client.loop.asyncio_loop)
+        return self.result_of(on_its_way, *hosts)
+
+    def absence_of(self, host: str | None = None) -> str:
+        """Say why a worker, or all of them, cannot be worked with."""
+        seen = [seen for each, seen in self._known.items() if host in (None, each)]
+        who = f"the worker {host}" if host else "every worker"
+        if not seen:
+            return f"{who} is gone" if host else "there is none"
+        if all(each.is_paused for each in seen):
+            return f"{who} is paused, as its memory is too full"
+        return f"{who} is silent"
+
+    def refuse_unfit(self) -> None:
+        """Refuse a scheduler without workers, and workers with another version of the package."""
+        if not self.workers():
+            raise ClusterUnavailable("the scheduler has no workers; start some (dask worker).")
+        try:
+            found = self.client.run(_version, callback_timeout=PATIENCE)
+        except TimeoutError:
             raise ClusterUnavailable(
-                f"the worker {worker} has isplitlbi {version}, this is {isplitlbi.__version__}; "
-                "install the same everywhere."
-            )
+                f"not all workers have answered for {PATIENCE:g} s; end those that hang."
+            ) from None
+        except Exception as error:
+            raise ClusterUnavailable(
+                f"isplitlbi cannot be used on the workers ({error}); install it there, too."
+            ) from None
+        for worker, version in sorted(found.items()):
+            if version != isplitlbi.__version__:
+                raise ClusterUnavailable(
+                    f"the worker {worker} has isplitlbi {version}, this is "
+                    f"{isplitlbi.__version__}; install the same everywhere."
+                )
+
+    def _ask(self) -> None:
+        """Ask the scheduler who is there; while it does not answer, all is as it was."""
+        client: Any = self.client
+        try:
+            if client.status == "closed":  # it has given up the connection
+                raise OSError
+            found = client.sync(client.scheduler.identity, callback_timeout=CONNECT_TIMEOUT)
+        except (OSError, TimeoutError):
+            if client.status == "closed" or monotonic() - self._answered > PATIENCE:
+                raise WorkersLost(
+                    "the scheduler does not answer any more; start it and its workers, and fit "
+                    "again, with ", Setting("checkpoints"), " where there are checkpoints.",
+                ) from None  # fmt: skip
+            return
+        self._answered = monotonic()
+        known = {}
+        for worker, told in found["workers"].items():
+            before = self._known.get(worker)
+            is_same = before is not None and before.beat == told["last_seen"]
+            since = before.since if before is not None and is_same else self._answered
+            known[worker] = _Seen(
+                told["last_seen"], since, self._answered - since, told["nthreads"],
+                told["status"] == "paused",
+            )  # fmt: skip
+            if known[worker].silence >= WORRY > (before.silence if before else 0.0):
+                log.warning(
+                    "the worker %s has been silent for %.0f s; the fit waits for it.",
+                    worker, known[worker].silence,
+                )  # fmt: skip
+        self._known = known
+
+
+class _Seen(NamedTuple):
+    """What the scheduler last said of a worker."""
+
+    beat: float  # when the scheduler last heard of it, by its own clock
+    since: float  # since when that has been so, by ours
+    silence: float
+    n_threads: int
+    is_paused: bool
 
 
 def _version() -> str:
     return isplitlbi.__version__
-
-
-def workers_of(client: Client) -> list[str]:
-    """Return the addresses of all workers."""
-    return sorted(client.scheduler_info(n_workers=-1)["workers"])
-
-
-def result_of(client: Client, future: Any, host: str | None = None) -> Any:
-    """Wait for a result, as long as there is a worker, or the one that it must come from."""
-    waited = 0.0
-    while True:
-        try:
-            return future.result(timeout=PULSE)
-        except TimeoutError:
-            there = workers_of(client)
-            waited = 0.0 if there else waited + PULSE
-            if (host is not None and host not in there) or waited > PATIENCE:
-                raise OSError(f"the worker {host} is gone" if host else "there is none") from None
 
 
 def is_loss(error: Exception) -> bool:
