@@ -45,14 +45,54 @@ def client_of(scheduler: str | None = None, workers: int | None = None) -> Itera
         with local, Client(local, direct_to_workers=True) as client:
             yield client
         return
-    try:
-        connected = Client(scheduler, timeout=CONNECT_TIMEOUT, direct_to_workers=True)
-    except (OSError, ValueError) as error:
-        raise ClusterUnavailable(
-            f"the scheduler {scheduler} cannot be reached ({type(error).__name__}); is it running?"
-        ) from None
-    with connected as client:
+    _refuse_unreachable(scheduler)
+    with (
+        _silent_logs(),
+        Client(scheduler, timeout=CONNECT_TIMEOUT, direct_to_workers=True) as client,
+    ):
         yield client
+
+
+def _refuse_unreachable(address: str) -> None:
+    """Refuse an address at which no scheduler answers: a client would wait for an answer."""
+
+    async def asked() -> str:
+        from distributed.core import rpc
+        from distributed.security import Security
+
+        how = Security().get_connection_args("client")
+        async with rpc(address, connection_args=how) as there:
+            kind: str = (await there.identity())["type"]
+            return kind
+
+    try:
+        kind = asyncio.run(asyncio.wait_for(asked(), CONNECT_TIMEOUT))
+    except Exception as error:  # what is not a scheduler may answer anything
+        has_tls = address.startswith("tls:")
+        is_bare = has_tls and isinstance(error, TypeError)
+        reason = "Dask has no certificates" if is_bare else type(error).__name__
+        tls = ", and are the certificates of Dask's configuration those that it knows"
+        raise ClusterUnavailable(
+            f"the scheduler {address} cannot be reached ({reason}); is it running"
+            f"{tls if has_tls else ''}?"
+        ) from None
+    if kind != "Scheduler":
+        raise ClusterUnavailable(f"{address} is not a Dask scheduler, but a {kind.lower()}.")
+
+
+@contextmanager
+def _silent_logs() -> Iterator[None]:
+    """Let Dask say nothing of a lost connection: it ends the fit with a sentence of ours."""
+    before = {
+        log: log.level for log in map(logging.getLogger, ("distributed", "distributed.client"))
+    }
+    try:
+        for each in before:
+            each.setLevel(logging.CRITICAL)
+        yield
+    finally:
+        for each, level in before.items():
+            each.setLevel(level)
 
 
 @contextmanager
