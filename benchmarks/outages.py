@@ -23,6 +23,7 @@ from __future__ import annotations
 import argparse
 import logging
 import os
+import runpy
 import signal
 import socket
 import subprocess
@@ -31,7 +32,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from threading import Timer
+from threading import Event, Thread, Timer
 from time import monotonic
 from typing import Any, NamedTuple
 
@@ -57,6 +58,7 @@ SETTINGS = {"terms": "paper", "nu": 1.0, "kappa": 4.0, "time": 1.0}
 OPTIONS = ("--terms", "paper", "--nu", "1", "--kappa", "4", "--time", "1")
 SAME, SENTENCE = "same bits", "sentence"
 WORDS = {1: "left", 0: "tie", -1: "right"}
+N_SPILLED, N_PARTS = 300_000, 10
 
 
 class Machines:
@@ -181,8 +183,12 @@ def outages(seconds: float) -> list[Outage]:
 
     worker_stops = stopped(first, goes_on=True)
     ttl = {"SCHEDULER__WORKER_TTL": "15s"}
-    full = {"WORKER__MEMORY__TARGET": "0.01", "WORKER__MEMORY__SPILL": "0.02"}
-    small = ("--nanny", "--memory-limit", "1GB")
+    tiny = ("--no-nanny", "--memory-limit", "60MB")
+    ended = ("--nanny", "--memory-limit", "100MB")
+
+    def nothing(cluster: Machines) -> None:
+        """Workers are unwell from the beginning."""
+
     return [
         Outage("a worker stops for a while", worker_stops),
         Outage("a worker stops for longer than worker-ttl", worker_stops, settings=ttl),
@@ -196,11 +202,8 @@ def outages(seconds: float) -> list[Outage]:
         Outage("the scheduler stops for good", stopped(scheduler, goes_on=False)),
         Outage("the scheduler dies", lambda cluster: cluster.scheduler.kill(), SENTENCE),
         Outage("the scheduler dies, and begins anew", Machines.begin_anew),
-        Outage("workers spill to disk all the time", lambda _: None, options=small, settings=full),
-        Outage(
-            "workers without memory", lambda _: None, SENTENCE,
-            ("--no-nanny", "--memory-limit", "100MB"),
-        ),
+        Outage("the memory of workers is too small to begin", nothing, SENTENCE, tiny),
+        Outage("nannies end workers for their memory", nothing, SENTENCE, ended),
     ]  # fmt: skip
 
 
@@ -253,12 +256,17 @@ def fit_during(outage: Outage, expected: list[bytes]) -> Ended:
 
 
 def bits(model: ISplitLBI) -> list[bytes]:
-    tests = model.abnormality_
-    found = (model.consensus_, model.entry_times_, model.path_.deviation, tests.p_value)
+    found = [model.consensus_, model.entry_times_, model.path_.deviation]
+    if model.abnormality_ is not None:
+        found.append(model.abnormality_.p_value)
     return [np.ascontiguousarray(each).tobytes() for each in found]
 
 
 # --- the command line -------------------------------------------------------------------------
+
+
+def has_checkpoints(folder: str) -> bool:
+    return any(name.endswith(".npz") for *_, names in os.walk(folder) for name in names)
 
 
 def resume_with_another_scheduler() -> Ended:
@@ -281,7 +289,7 @@ def resume_with_another_scheduler() -> Ended:
         with machines() as cluster:
             assert begun(cluster, "undisturbed").wait() == 0
             fitting = begun(cluster, "disturbed")
-            while not any(Path(folder).glob(".disturbed.unfinished/**/*-1.npz")):
+            while not has_checkpoints(f"{folder}/.disturbed.unfinished"):
                 assert fitting.poll() is None
             at = monotonic()
             cluster.scheduler.kill()
@@ -299,7 +307,55 @@ def resume_with_another_scheduler() -> Ended:
         return Ended(how, seconds, None, said)
 
 
+# --- memory -----------------------------------------------------------------------------------
+
+
+def spill() -> Ended:
+    """Read parts on workers that keep next to nothing of them in memory."""
+    small = {"WORKER__MEMORY__TARGET": "0.01", "WORKER__MEMORY__SPILL": "0.02"}
+    draw = runpy.run_path(str(HERE / "scale.py"))["draw"]
+    spilled = 0
+    with TemporaryDirectory() as folder:
+        user, left, right, outcome = draw(N_SPILLED)
+        words = np.array([WORDS[each] for each in (-1, 0, 1)])[outcome + 1]
+        frame = pl.DataFrame({"user": user, "left": left, "right": right, "winner": words})
+        for number in range(N_PARTS):
+            frame[number::N_PARTS].write_parquet(f"{folder}/part-{number}.parquet")
+
+        def fitted(client: Client) -> list[bytes]:
+            model = ISplitLBI(**SETTINGS | {"time": 0.2}, with_tests=False)
+            model.fit(folder, client=client)
+            return bits(model)
+
+        with machines() as cluster, cluster.client(2) as client:
+            expected = fitted(client)
+        with machines("--nanny", "--memory-limit", "2GB", **small) as cluster:
+            ending = Event()
+
+            def look() -> None:
+                nonlocal spilled
+                with cluster.client(2) as other:
+                    while not ending.wait(0.05):
+                        there = other.scheduler_info(n_workers=-1)["workers"].values()
+                        on_disk = (each["metrics"]["spilled_bytes"]["disk"] for each in there)
+                        spilled = max(spilled, sum(on_disk))
+
+            looking = Thread(target=look)
+            with cluster.client(2) as client:
+                looking.start()
+                begun = monotonic()
+                how = SAME if fitted(client) == expected else "OTHER BITS"
+                seconds = monotonic() - begun
+                ending.set()
+                looking.join()
+    if not spilled:
+        how = "NO SPILL"
+    return Ended(how, seconds, 0, [f"at most {spilled / 1e6:.1f} MB were on disk at a time"])
+
+
 RESUMED = "the scheduler dies during isplitlbi fit, then --resume"
+SPILLED = "workers spill to disk"
+OTHERS = {RESUMED: resume_with_another_scheduler, SPILLED: spill}
 
 
 def main() -> int:
@@ -307,24 +363,22 @@ def main() -> int:
     parser.add_argument("--only", nargs="+", metavar="NAME")
     parser.add_argument("--seconds", type=float, default=60.0)
     asked = parser.parse_args()
-    known = outages(asked.seconds)
-    names = asked.only or [*(each.name for each in known), RESUMED]
-    if unknown := set(names) - {RESUMED, *(each.name for each in known)}:
+    known = {each.name: each for each in outages(asked.seconds)}
+    names = asked.only or [*known, *OTHERS]
+    if unknown := set(names) - {*known, *OTHERS}:
         parser.error(f"there is no outage {sorted(unknown)[0]!r}")
     missed = 0
     with machines() as cluster, cluster.client(2) as client:
         expected = bits(ISplitLBI(**SETTINGS).fit(VOTES, client=client))
     print(f"{'outage':<54}{'asked':>10}{'ended':>11}{'seconds':>9}{'lost':>6}")
-    for outage in [*known, Outage(RESUMED, lambda _: None)]:
-        if outage.name not in names:
-            continue
-        again = outage.name == RESUMED
-        ended = resume_with_another_scheduler() if again else fit_during(outage, expected)
-        is_well = ended.how == outage.asked and ended.seconds <= MOST_SECONDS
+    for name in names:
+        wanted = known[name].asked if name in known else SAME
+        ended = fit_during(known[name], expected) if name in known else OTHERS[name]()
+        is_well = ended.how == wanted and ended.seconds <= MOST_SECONDS
         missed += not is_well
         lost = "" if ended.lost is None else ended.lost
-        print(f"{outage.name:<54}{outage.asked:>10}{ended.how:>11}{ended.seconds:>9.1f}{lost:>6}"
-              f"{'' if is_well else '   MISSED'}")  # fmt: skip
+        print(f"{name:<54}{wanted:>10}{ended.how:>11}{ended.seconds:>9.1f}{lost:>6}"
+              f"{'' if is_well else '   MISSED'}", flush=True)  # fmt: skip
         for line in ended.said:
             print(f"    {line}", flush=True)
     print(f"outages: {len(names) - missed} of {len(names)} fits ended as asked")
