@@ -5,9 +5,11 @@ import json
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
+import zipfile
 
 import numpy as np
 import polars as pl
@@ -36,7 +38,7 @@ from isplitlbi.storage import load_model, save_model
 distributed = pytest.importorskip("distributed", reason="needs dask (pip install .[dask])")
 
 from isplitlbi.runtime.dask import client as connection  # noqa: E402
-from isplitlbi.runtime.dask import placement, rounds, shards, sources  # noqa: E402
+from isplitlbi.runtime.dask import client_of, placement, rounds, shards, sources  # noqa: E402
 
 
 @pytest.fixture(scope="module")
@@ -303,7 +305,8 @@ def test_rows_that_workers_drop_are_told(two_workers, tmp_path, study, caplog):
     assert found.summary_.n_votes == len(study)
     assert sum(int(line.split(": ")[1].split()[0]) for line in caplog.messages) == 3
     caplog.clear()
-    sources.VotesInParts(two_workers, Parts.of(folder, drop_invalid=True), again=True)
+    there = connection.Connection(two_workers)
+    sources.VotesInParts(there, Parts.of(folder, drop_invalid=True), again=True)
     assert caplog.messages == []  # it was told before
 
 
@@ -377,6 +380,34 @@ def test_checkpoints_without_their_number_of_shards_are_refused(two_workers, tmp
             settings().fit(study, client=two_workers, checkpoints=tmp_path)
 
 
+class Bomb:
+    """An object that ends the process which unpickles it."""
+
+    def __reduce__(self):
+        return os._exit, (1,)
+
+
+def test_no_checkpoint_of_a_shard_is_unpickled(two_workers, tmp_path, study):
+    def interrupt(progress):
+        if progress.done > 0.6:
+            raise Interrupted
+
+    kept = {"checkpoints": tmp_path, "checkpoint_every": 0.0}
+    with pytest.raises(Interrupted):
+        settings(**PLAIN).fit(study, client=two_workers, progress=interrupt, **kept)
+    for file in tmp_path.rglob("users-from-0-*.npz"):
+        whole = np.load(file)
+        bombs = {name: np.array([Bomb()]) for name in whole.files}
+        with zipfile.ZipFile(file, "w") as archive:
+            for name, bomb in bombs.items():
+                with archive.open(f"{name}.npy", "w") as stream:
+                    np.lib.format.write_array(stream, bomb, allow_pickle=True)
+    with pytest.raises(
+        UnreadableCheckpoint, match=r"users-from-0-.* damaged \(ValueError\); start"
+    ):
+        settings(**PLAIN).fit(study, client=two_workers, **kept)
+
+
 IN_ONE_PROCESS = """
 from distributed import Client, LocalCluster
 import numpy as np
@@ -440,6 +471,26 @@ def test_workers_with_another_version_are_refused(two_workers, study, monkeypatc
         ClusterUnavailable, match=r"has isplitlbi .*, this is 9\.9; install the same"
     ):
         settings().fit(study, client=two_workers)
+
+
+# --- who is not a scheduler -----------------------------------------------------------------
+
+
+def test_what_is_not_a_scheduler_is_told_in_one_sentence(two_workers, monkeypatch):
+    monkeypatch.setattr(connection, "CONNECT_TIMEOUT", 0.5)
+    worker = next(iter(two_workers.nthreads()))
+    with (
+        pytest.raises(ClusterUnavailable, match="is not a Dask scheduler, but a worker"),
+        client_of(worker),
+    ):
+        pass
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        for address in (f"tcp://127.0.0.1:{silent.getsockname()[1]}", "http://there", "there"):
+            with (
+                pytest.raises(ClusterUnavailable, match=r"cannot be reached .* is it running\?"),
+                client_of(address),
+            ):
+                pass
 
 
 # --- the command line -----------------------------------------------------------------------

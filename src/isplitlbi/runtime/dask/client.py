@@ -17,7 +17,7 @@ from isplitlbi.errors import ClusterUnavailable, MissingLibrary, Setting, Worker
 if TYPE_CHECKING:
     from distributed import Client
 
-__all__ = ["Connection", "client_of", "is_loss", "nobody_answers"]
+__all__ = ["Connection", "Lost", "client_of", "is_loss", "nobody_answers"]
 
 log = logging.getLogger("isplitlbi")
 
@@ -25,6 +25,10 @@ PATIENCE = 60.0  # seconds to wait for whoever does not answer: a worker, or the
 WORRY = 10.0  # seconds after which one says who is waited for
 PULSE = 2.0  # seconds without an answer after which one asks whether the worker is still there
 CONNECT_TIMEOUT = 5.0
+
+
+class Lost(OSError):
+    """A worker that no longer answers."""
 
 
 @contextmanager
@@ -119,21 +123,20 @@ class Connection:
     def __init__(self, client: Client) -> None:
         self.client = client
         self._known: dict[str, _Seen] = {}
-        self._answered = monotonic()  # when the scheduler last did
+        self._asked = monotonic()
+        self._unanswered: float | None = None  # since when the scheduler has not answered
 
     def workers(self) -> list[str]:
         """Return the addresses of all workers that have been heard of lately."""
-        self._ask()
-        return sorted(each for each, seen in self._known.items() if seen.silence < PATIENCE)
+        return sorted(each for each, seen in self._ask().items() if seen.is_there)
 
     def ready(self) -> list[str]:
         """Return those of them that begin new tasks: a worker with too little memory does not."""
-        return [each for each in self.workers() if not self._known[each].is_paused]
+        return sorted(each for each, seen in self._ask().items() if seen.is_ready)
 
     def n_threads(self) -> int:
         """Return how many threads every worker has, at least."""
-        self._ask()
-        return min((seen.n_threads for seen in self._known.values()), default=1)
+        return min((seen.n_threads for seen in self._ask().values()), default=1)
 
     def result_of(self, future: Any, *hosts: str) -> Any:
         """Wait for a result, as long as the workers are there that it must come from, or any is."""
@@ -142,24 +145,29 @@ class Connection:
             try:
                 return future.result(timeout=PULSE)
             except TimeoutError:
-                there, ready = self.workers(), self.ready()
-                if lost := [host for host in hosts if host not in there]:
-                    raise OSError(self.absence_of(lost[0])) from None
-                paused = [host for host in hosts if host not in ready]
-                if ready and not paused:
+                seen = self._ask()
+                if lost := [host for host in hosts if host not in seen or not seen[host].is_there]:
+                    raise Lost(self.absence_of(lost[0])) from None
+                waiting = [host for host in hosts or seen if not seen[host].is_ready]
+                if len(waiting) < (1 if hosts else len(seen)):
                     last_ready = monotonic()
                 elif monotonic() - last_ready > PATIENCE:
-                    raise OSError(self.absence_of(*paused[:1])) from None
+                    raise Lost(self.absence_of(waiting[0] if hosts else None)) from None
 
     def scattered(self, values: Sequence[Any], hosts: Sequence[str]) -> Any:
         """Put values on workers; return their futures."""
-        client: Any = self.client
-        scattering = client.scatter(
+        scattering = self.client.scatter(
             values, workers=hosts, direct=True, hash=False, broadcast=len(hosts) > 1,
             asynchronous=True,
         )  # fmt: skip
-        on_its_way = asyncio.run_coroutine_threadsafe(scattering, client.loop.asyncio_loop)
-        return self.result_of(on_its_way, *hosts)
+        return self._done(scattering, hosts)
+
+    def _done(self, doing: Any, hosts: Sequence[str]) -> Any:
+        """Wait for what the client does with some workers."""
+        client: Any = self.client
+        return self.result_of(
+            asyncio.run_coroutine_threadsafe(doing, client.loop.asyncio_loop), *hosts
+        )
 
     def absence_of(self, host: str | None = None) -> str:
         """Say why a worker, or all of them, cannot be worked with."""
@@ -173,14 +181,13 @@ class Connection:
 
     def refuse_unfit(self) -> None:
         """Refuse a scheduler without workers, and workers with another version of the package."""
-        if not self.workers():
+        there = self.workers()
+        if not there:
             raise ClusterUnavailable("the scheduler has no workers; start some (dask worker).")
         try:
-            found = self.client.run(_version, callback_timeout=PATIENCE)
-        except TimeoutError:
-            raise ClusterUnavailable(
-                f"not all workers have answered for {PATIENCE:g} s; end those that hang."
-            ) from None
+            found = self._done(self.client.run(_version, workers=there, asynchronous=True), there)
+        except Lost:
+            return self.refuse_unfit()  # without those that have fallen silent
         except Exception as error:
             raise ClusterUnavailable(
                 f"isplitlbi cannot be used on the workers ({error}); install it there, too."
@@ -192,7 +199,7 @@ class Connection:
                     f"{isplitlbi.__version__}; install the same everywhere."
                 )
 
-    def _ask(self) -> None:
+    def _ask(self) -> dict[str, _Seen]:
         """Ask the scheduler who is there; while it does not answer, all is as it was."""
         client: Any = self.client
         try:
@@ -200,38 +207,49 @@ class Connection:
                 raise OSError
             found = client.sync(client.scheduler.identity, callback_timeout=CONNECT_TIMEOUT)
         except (OSError, TimeoutError):
-            if client.status == "closed" or monotonic() - self._answered > PATIENCE:
+            self._unanswered = self._unanswered or monotonic()
+            if client.status == "closed" or monotonic() - self._unanswered > PATIENCE:
                 raise WorkersLost(
                     "the scheduler does not answer any more; start it and its workers, and fit "
                     "again, with ", Setting("checkpoints"), " where there are checkpoints.",
                 ) from None  # fmt: skip
-            return
-        self._answered = monotonic()
+            return self._known
+        # What nobody has looked at for long may have happened just now.
+        passed = min(monotonic() - self._asked, WORRY)
+        self._asked, self._unanswered = monotonic(), None
         known = {}
         for worker, told in found["workers"].items():
+            beat, is_paused = told["last_seen"], told["status"] == "paused"
             before = self._known.get(worker)
-            is_same = before is not None and before.beat == told["last_seen"]
-            since = before.since if before is not None and is_same else self._answered
-            known[worker] = _Seen(
-                told["last_seen"], since, self._answered - since, told["nthreads"],
-                told["status"] == "paused",
-            )  # fmt: skip
-            if known[worker].silence >= WORRY > (before.silence if before else 0.0):
+            is_same = before is not None and before.beat == beat
+            silence = before.silence + passed if before is not None and is_same else 0.0
+            known[worker] = _Seen(beat, silence, told["nthreads"], is_paused)
+            if before is not None and before.silence < WORRY <= silence:
                 log.warning(
                     "the worker %s has been silent for %.0f s; the fit waits for it.",
-                    worker, known[worker].silence,
+                    worker, silence,
                 )  # fmt: skip
         self._known = known
+        return known
 
 
 class _Seen(NamedTuple):
     """What the scheduler last said of a worker."""
 
     beat: float  # when the scheduler last heard of it, by its own clock
-    since: float  # since when that has been so, by ours
-    silence: float
+    silence: float  # seconds for which that has been so, as far as we have looked
     n_threads: int
     is_paused: bool
+
+    @property
+    def is_there(self) -> bool:
+        """Whether the scheduler has heard of it lately."""
+        return self.silence < PATIENCE
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether it begins new tasks."""
+        return self.is_there and not self.is_paused
 
 
 def _version() -> str:

@@ -18,23 +18,19 @@ from isplitlbi.errors import InvalidVotes, UnreadableCheckpoint, WorkersLost
 from isplitlbi.files import written_whole
 from isplitlbi.runtime.base import Found
 from isplitlbi.runtime.dask import client as connection
-from isplitlbi.runtime.dask.client import Connection, is_loss, nobody_answers
+from isplitlbi.runtime.dask.client import Connection, Lost, is_loss, nobody_answers
 from isplitlbi.runtime.dask.shards import Counted, Shard
 from isplitlbi.runtime.dask.sources import VoteSource
 from isplitlbi.runtime.progress import Reporter, Stopped
 from isplitlbi.typing import Places
 
-__all__ = ["Lost", "Placed", "Placement", "hear", "remember_shards", "remembered_shards"]
+__all__ = ["Placed", "Placement", "hear", "remember_shards", "remembered_shards"]
 
 log = logging.getLogger("isplitlbi")
 
 MOST_LOSSES = 10  # of workers in one fit, before it is given up
 SETTLING = 0.5  # seconds after which the scheduler, too, knows of a worker that is gone
 SHARDS = "shards.json"  # beside the checkpoints: how many shards there are
-
-
-class Lost(OSError):
-    """A worker that no longer answers."""
 
 
 class Placed(NamedTuple):
@@ -186,11 +182,13 @@ class Placement:
         """Return the workers there are, those with the fewest shards first."""
         workers = self.there.ready()
         if not workers:
-            raise OSError(self.there.absence_of())
+            raise Lost(self.there.absence_of())
         holds = Counter(shard.host for shard in kept.values())
         return sorted(workers, key=lambda worker: (holds[worker], worker))
 
     def _made_on(self, hosts: Mapping[int, str]) -> dict[int, Placed]:
+        from distributed import Actor
+
         pieces = self.source.pieces(self.bounds, hosts)
         made = {
             number: self.there.client.submit(
@@ -199,10 +197,14 @@ class Placement:
             )
             for number, host in hosts.items()
         }  # fmt: skip
-        return {
-            number: Placed(self.there.result_of(future, hosts[number]), hosts[number])
-            for number, future in made.items()
-        }
+        for number, future in made.items():
+            self.there.result_of(future, hosts[number])
+        # The result itself would belong to the newest client of this process, whoever's that is.
+        with self.there.client.as_current():
+            return {
+                number: Placed(Actor(Shard, hosts[number], future.key), hosts[number])
+                for number, future in made.items()
+            }
 
 
 def cut_evenly(votes_per_user: Places, n_shards: int) -> list[int]:

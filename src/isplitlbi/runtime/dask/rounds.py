@@ -14,8 +14,8 @@ import numpy as np
 
 from isplitlbi.errors import PathFailed
 from isplitlbi.runtime.base import Job, Stored
-from isplitlbi.runtime.dask.client import Connection
-from isplitlbi.runtime.dask.placement import Lost, Placed, hear
+from isplitlbi.runtime.dask.client import Connection, Lost
+from isplitlbi.runtime.dask.placement import Placed, hear
 from isplitlbi.runtime.dask.shards import Heard, Whole
 from isplitlbi.runtime.progress import Reporter
 from isplitlbi.typing import Floats
