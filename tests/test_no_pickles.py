@@ -66,19 +66,17 @@ def test_a_bomb_goes_off_where_it_is_unpickled(tmp_path):
 
 
 def assert_refused_with_bombs(file, read):
-    """Replace every array of a file in turn by a bomb, and see that reading refuses it."""
-    whole, trace = file.read_bytes(), file.with_name("trace")
-    with zipfile.ZipFile(file) as archive:
-        arrays = {name: archive.read(name) for name in archive.namelist()}
-    bomb = file.with_name("bomb.npy")
+    """Replace the arrays of a file by bombs, and see that reading refuses them."""
+    whole, trace, bomb = file.read_bytes(), file.with_name("trace"), file.with_name("bomb.npy")
     np.save(bomb, np.array([Bomb(trace)]), allow_pickle=True)
-    for name in arrays:
-        with zipfile.ZipFile(file, "w") as archive:
-            for each, content in arrays.items():
-                archive.writestr(each, bomb.read_bytes() if each == name else content)
-        with pytest.raises(ISplitLBIError) as refused:
-            read()
-        assert "damaged" in str(refused.value) and "\n" not in str(refused.value), name
+    with zipfile.ZipFile(file) as archive:
+        names = archive.namelist()
+    with zipfile.ZipFile(file, "w") as archive:
+        for name in names:
+            archive.write(bomb, name)
+    with pytest.raises(ISplitLBIError) as refused:
+        read()
+    assert "damaged" in str(refused.value) and "\n" not in str(refused.value)
     assert not trace.exists()
     bomb.unlink()
     file.write_bytes(whole)
@@ -86,7 +84,7 @@ def assert_refused_with_bombs(file, read):
 
 
 @pytest.mark.parametrize("estimator", [ISplitLBI, MarginMLE])
-def test_no_array_of_a_model_folder_is_unpickled(tmp_path, estimator):
+def test_no_file_of_a_model_folder_is_unpickled(tmp_path, estimator):
     folder = tmp_path / "model"
     quick = {"n_folds": 2, "times": [0.3, 0.6], "kappa": 3.0, "nu": 1.0, "terms": "paper"}
     save_model(estimator(**quick if estimator is ISplitLBI else {}).fit(VOTES), folder)
@@ -100,7 +98,7 @@ class Interrupted(Exception):
     pass
 
 
-def test_no_array_of_a_checkpoint_is_unpickled(tmp_path):
+def test_no_checkpoint_is_unpickled(tmp_path):
     def fit(progress=None):
         quick = {"time": 0.6, "kappa": 3.0, "nu": 1.0, "terms": "paper", "with_tests": False}
         model = ISplitLBI(**quick, solver=Implicit(tol=0.05))

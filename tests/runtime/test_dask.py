@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 import zipfile
 
@@ -17,7 +18,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 from clusters import processes
-from commands import output_of, refused
+from commands import ended, output_of, refused
 from isplitlbi import Comparisons, ISplitLBI, jobs
 from isplitlbi.data.readers import Parts
 from isplitlbi.data.splits import in_order
@@ -579,6 +580,37 @@ def test_the_command_line_tells_of_a_damaged_part_in_one_sentence(votes_file, tm
     assert "winner 'maybe' is not one of" in refused.stderr
     assert refused.stderr.count("\n") == 1
     assert [file.name for file in tmp_path.iterdir()] == ["votes"]
+
+
+def has_checkpoints(folder):
+    return any(name.endswith(".npz") for *_, names in os.walk(folder) for name in names)
+
+
+def test_a_fit_whose_scheduler_dies_ends_in_one_sentence_and_goes_on_with_another(
+    two_workers, votes_file, tmp_path, monkeypatch, capsys
+):
+    monkeypatch.setenv("ISPLITLBI_BACKEND", "numpy")
+    monkeypatch.setattr(connection, "CONNECT_TIMEOUT", 1.0)
+    arguments = ("fit", votes_file, "-o", tmp_path / "model", "--terms", "paper", "--nu", "1",
+                 "--kappa", "8", "--time", "1.5", "--checkpoint-seconds", "0", "-q")  # fmt: skip
+    with processes(tmp_path, 1) as (started, _):
+
+        def kill():
+            while not has_checkpoints(tmp_path / ".model.unfinished"):
+                time.sleep(0.01)
+            started.scheduler.kill()
+
+        killing = threading.Thread(target=kill)
+        killing.start()
+        said = refused(monkeypatch, capsys, *arguments, "--scheduler", started.address)
+        killing.join()
+    assert said == (
+        "isplitlbi: the scheduler does not answer any more; start it and its workers, and fit "
+        "again, with --resume where there are checkpoints.\n"
+    )
+    again = ("--resume", "--scheduler", two_workers.scheduler.address)
+    assert ended(monkeypatch, capsys, *arguments, *again)[0] == 0
+    assert not list(tmp_path.glob(".model*"))
 
 
 # --- the pieces, without a cluster ----------------------------------------------------------

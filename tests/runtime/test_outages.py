@@ -3,7 +3,6 @@
 `python benchmarks/outages.py` tries more of it, for as long as people have to wait.
 """
 
-import os
 import shutil
 import signal
 import subprocess
@@ -11,11 +10,9 @@ import threading
 import time
 
 import numpy as np
-import polars as pl
 import pytest
 
 from clusters import processes
-from commands import ended, refused
 from isplitlbi import ISplitLBI
 from isplitlbi.errors import ClusterUnavailable, WorkersLost
 from isplitlbi.evaluation.simulate import simulate
@@ -97,47 +94,6 @@ def test_workers_that_join_or_stop_change_nothing_and_without_a_scheduler_the_fi
         with pytest.raises(WorkersLost, match="the scheduler does not answer any more; start it"):
             fitted(client, progress=at_half(started.scheduler.kill))
         assert time.monotonic() - begun < 30
-
-
-# --- the command line -----------------------------------------------------------------------
-
-
-def has_checkpoints(folder):
-    return any(name.endswith(".npz") for *_, names in os.walk(folder) for name in names)
-
-
-def test_a_fit_whose_scheduler_dies_ends_in_one_sentence_and_goes_on_with_another(
-    tmp_path, monkeypatch, capsys
-):
-    monkeypatch.setenv("ISPLITLBI_BACKEND", "numpy")
-    names = VOTES.users[VOTES.user], VOTES.items[VOTES.left], VOTES.items[VOTES.right]
-    columns = dict(zip(("user", "left", "right"), names, strict=True))
-    columns["winner"] = [{1: "left", 0: "tie", -1: "right"}[each] for each in VOTES.outcome]
-    pl.DataFrame(columns).write_csv(tmp_path / "votes.csv")
-    arguments = ("fit", tmp_path / "votes.csv", "-o", tmp_path / "model", "--terms", "paper",
-                 "--nu", "1", "--kappa", "8", "--time", "1.5", "--checkpoint-seconds",
-                 "0")  # fmt: skip
-
-    with processes(tmp_path, 1) as (started, _):
-
-        def kill():
-            while not has_checkpoints(tmp_path / ".model.unfinished"):
-                time.sleep(0.01)
-            started.scheduler.kill()
-
-        killing = threading.Thread(target=kill)
-        killing.start()
-        said = refused(monkeypatch, capsys, *arguments, "--scheduler", started.address, "-q")
-        killing.join()
-    assert said == (
-        "isplitlbi: the scheduler does not answer any more; start it and its workers, and fit "
-        "again, with --resume where there are checkpoints.\n"
-    )
-    (tmp_path / "another").mkdir()
-    with processes(tmp_path / "another", 1) as (started, _):
-        more = ("--resume", "--scheduler", started.address, "-q")
-        assert ended(monkeypatch, capsys, *arguments, *more)[0] == 0
-    assert not list(tmp_path.glob(".model*"))
 
 
 # --- certificates ---------------------------------------------------------------------------
