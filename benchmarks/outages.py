@@ -29,7 +29,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Event, Thread, Timer
@@ -158,13 +158,18 @@ def after(seconds: float, call: Callable[[], object]) -> None:
     timer.start()
 
 
+def let_go_on(process: Any) -> None:
+    with suppress(psutil.NoSuchProcess):  # Dask has ended it
+        process.send_signal(signal.SIGCONT)
+
+
 def outages(seconds: float) -> list[Outage]:
     def stopped(which: Callable[[Machines], Any], *, goes_on: bool) -> Callable[[Machines], None]:
         def stop(cluster: Machines) -> None:
             process = which(cluster)
             process.send_signal(signal.SIGSTOP)
             if goes_on:
-                after(seconds, lambda: process.send_signal(signal.SIGCONT))
+                after(seconds, lambda: let_go_on(process))
 
         return stop
 
