@@ -130,7 +130,9 @@ class Placement:
     def _note_loss(self, error: Exception) -> None:
         self.losses += 1
         if self.losses > MOST_LOSSES:
-            raise WorkersLost(f"workers were lost {MOST_LOSSES} times; the last: {error}.")
+            raise WorkersLost(
+                f"workers were lost {MOST_LOSSES} times; the last: {error}. Their logs say why."
+            )
         log.warning("a worker was lost (%s); its users get new places.", error)
         sleep(SETTLING)
 
