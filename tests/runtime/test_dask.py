@@ -38,8 +38,8 @@ from isplitlbi.storage import load_model, save_model
 
 distributed = pytest.importorskip("distributed", reason="needs dask (pip install .[dask])")
 
+from isplitlbi.runtime.dask import Cluster, client_of, placement, rounds, shards, sources  # noqa: E402
 from isplitlbi.runtime.dask import client as connection  # noqa: E402
-from isplitlbi.runtime.dask import client_of, placement, rounds, shards, sources  # noqa: E402
 
 
 @pytest.fixture(scope="module")
@@ -379,6 +379,13 @@ def test_checkpoints_without_their_number_of_shards_are_refused(two_workers, tmp
         (tmp_path / placement.SHARDS).write_text(damaged)
         with pytest.raises(UnreadableCheckpoint, match="damaged; start a new fit"):
             settings().fit(study, client=two_workers, checkpoints=tmp_path)
+
+
+def test_shards_belong_to_the_client_of_the_fit_and_not_to_the_newest(two_workers, study):
+    with distributed.Client(two_workers.scheduler.address):
+        there = Cluster(two_workers, study, "numpy")
+        assert all(shard.actor.client is two_workers for shard in there._placement._shards)
+        assert there.summary.n_votes == len(study)
 
 
 class Bomb:

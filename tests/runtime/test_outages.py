@@ -8,6 +8,7 @@ import signal
 import subprocess
 import threading
 import time
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -94,6 +95,59 @@ def test_workers_that_join_or_stop_change_nothing_and_without_a_scheduler_the_fi
         with pytest.raises(WorkersLost, match="the scheduler does not answer any more; start it"):
             fitted(client, progress=at_half(started.scheduler.kill))
         assert time.monotonic() - begun < 30
+
+
+# --- who is there -----------------------------------------------------------------------------
+
+
+class Clock:
+    """A client of a scheduler that knows one worker, and the clock that both go by."""
+
+    status, scheduler, now, beat, answers = (
+        "running",
+        SimpleNamespace(identity=None),
+        0.0,
+        0.0,
+        True,
+    )
+
+    def sync(self, _, callback_timeout):
+        if not self.answers:
+            raise TimeoutError
+        return {"workers": {"one": {"last_seen": self.beat, "status": "running", "nthreads": 1}}}
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    clock = Clock()
+    monkeypatch.setattr(connection, "monotonic", lambda: clock.now)
+    return clock
+
+
+def test_a_worker_is_gone_when_it_was_silent_for_a_minute_and_somebody_looked(clock):
+    there = connection.Connection(clock)
+    assert there.workers() == ["one"]
+    clock.now += 1000.0  # of rounds in which nobody had to ask
+    assert there.workers() == ["one"]
+    for _ in range(24):
+        clock.now += 2.0
+        assert there.workers() == ["one"]
+    clock.now += 2.0
+    assert there.workers() == []
+    assert there.absence_of("one") == "the worker one is silent"
+    clock.beat += 1.0
+    assert there.workers() == ["one"]
+
+
+def test_a_scheduler_is_gone_when_it_has_not_answered_for_a_minute(clock):
+    there = connection.Connection(clock)
+    assert there.workers() == ["one"]
+    clock.now, clock.answers = 1000.0, False
+    for _ in range(31):
+        assert there.workers() == ["one"]
+        clock.now += 2.0
+    with pytest.raises(WorkersLost, match="the scheduler does not answer any more"):
+        there.workers()
 
 
 # --- certificates ---------------------------------------------------------------------------
