@@ -186,3 +186,17 @@ def test_agreement_is_timed_and_data_that_is_absent_is_skipped(run_here, tmp_pat
     assert "1,000 votes" in done.stdout
     last = done.stdout.splitlines()[-1]
     assert last.startswith("agreement: no alpha compared, time grows ")
+
+
+def test_the_page_on_clusters_shows_every_outage_that_is_tried(run_here, monkeypatch):
+    pytest.importorskip("distributed", reason="needs dask (pip install .[dask])")
+    done = run_here("outages.py", "--only", "an earthquake")
+    assert done.returncode == 2
+    assert "there is no outage 'an earthquake'" in done.stderr
+    monkeypatch.syspath_prepend(BENCHMARKS)
+    outages = importlib.import_module("outages")
+    names = [*(each.name for each in outages.outages(1.0)), *outages.OTHERS]
+    page = (BENCHMARKS.parent / "docs" / "scaling.md").read_text(encoding="utf-8")
+    shown = [line for line in page.splitlines() if line.startswith(tuple(names))]
+    assert [line[:54].rstrip() for line in shown] == names
+    assert not any("MISSED" in line for line in shown)
