@@ -132,7 +132,8 @@ class _Columns(NamedTuple):
 
     def checked(self, table: Table, source: str) -> pl.DataFrame:
         """Return the pairs of a table; refuse what is none, counting its rows from 1."""
-        frame = as_text(table, {**self.names, **self.of_features}, source)
+        dropping = Dropping(False, [], "row", offer=False)
+        frame = as_text(table, {**self.names, **self.of_features}, source, dropping)
         for role, column in self.names.items():
             if (missing := frame[role].is_null() | (frame[role] == "")).any():
                 raise InvalidRows.of(

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from isplitlbi.data.counts import MOST_VOTES, are_too_many
+from isplitlbi.data.counts import BYTES_PER_PAIR, MOST_VOTES, are_too_many
 from isplitlbi.data.times import TIMES
 from isplitlbi.data.vocabulary import show
 from isplitlbi.errors import InvalidRows, InvalidVotes
@@ -71,7 +71,7 @@ class _Lines(NamedTuple):
         """Return the lines of both items of all pairs that rows hold; the rows in their order."""
         size = np.bincount(self.row)
         n_pairs = float((size * (size - 1.0)).sum()) / 2.0
-        if are_too_many(n_pairs):
+        if are_too_many(n_pairs, BYTES_PER_PAIR):
             raise InvalidVotes(
                 f"{source}: its rows stand for {n_pairs:,.0f} pairs, which is more than can be "
                 "held here. Leave out some of them."

@@ -29,6 +29,7 @@ from isplitlbi.data.formats import (
     known_columns,
     opened,
     read_as,
+    refuse_many,
     settle_format,
     unreadable_parquet,
 )
@@ -245,6 +246,7 @@ def _of_parquet(
     path = origin.path or _copied(origin, first, files)
     with unreadable_parquet(origin.name):
         columns = list(pl.read_parquet_schema(path))
+        refuse_many(columns, origin.name)
         rows = pl.scan_parquet(path, glob=False)
         height = int(rows.select(pl.len()).collect().item())
     wanted = known_columns(columns, known)

@@ -294,6 +294,9 @@ def _is_arrow(dtype: Any) -> bool:
     return getattr(dtype, "storage", None) == "pyarrow" or hasattr(dtype, "pyarrow_dtype")
 
 
+_HOLDING = (np.ndarray, list, tuple, set, dict)  # what holds others, and is no value of a column
+
+
 def _from_objects(values: Any, name: str, source: str) -> pl.Series:
     array = values if isinstance(values, np.ndarray) else np.array(list(values), dtype=object)
     if array.ndim != 1:
@@ -305,7 +308,13 @@ def _from_objects(values: Any, name: str, source: str) -> pl.Series:
     try:  # the common case
         return pl.Series(name, array.tolist(), dtype=pl.String, strict=True)
     except (TypeError, ValueError, pl.exceptions.PolarsError):
-        objects = [None if _is_missing(value) else value for value in array.tolist()]
+        objects = array.tolist()
+    if holding := [value for value in objects if isinstance(value, _HOLDING)]:
+        raise InvalidVotes(
+            f"{source}: {name} holds values of type {type(holding[0]).__name__}, such as "
+            f"{show(holding[0])}; use strings or integers."
+        )
+    objects = [None if _is_missing(value) else value for value in objects]
     try:
         return pl.Series(name, objects, strict=True)
     except (TypeError, ValueError, OverflowError, pl.exceptions.PolarsError):
@@ -339,6 +348,8 @@ def first_of(mask: pl.Series | Mask) -> int:
 
 def show(value: Any) -> str:
     """Show a value in a message, shortened where a stranger's id would drown the sentence."""
+    if isinstance(value, pl.Series | np.ndarray):  # an element of a column of lists
+        value = value.to_list() if isinstance(value, pl.Series) else value.tolist()
     text = repr(value.item() if isinstance(value, np.generic) else value)
     return text if len(text) <= 60 else f"{text[:57]}..."
 

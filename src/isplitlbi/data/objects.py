@@ -1,0 +1,323 @@
+"""JSON object by object: as a table, with the row of whatever cannot be read or is no id.
+
+A table of texts is read at once, and hides what stood there: a list, a truth or a fraction becomes
+its text, half of a character something else, and of two values of one name one is gone. Such values
+are looked for in the bytes, which takes next to no time; where there may be some, every object is
+looked at.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from isplitlbi.data.vocabulary import show
+from isplitlbi.errors import InvalidVotes, ISplitLBIError
+from isplitlbi.lazy import pl
+from isplitlbi.typing import Mask
+
+__all__ = [
+    "Odd",
+    "first_object",
+    "is_half",
+    "not_too_deep",
+    "objects_in",
+    "odd_values",
+    "table_of_objects",
+]
+
+_START, _SPACE = re.compile(rb"\[?\s*"), re.compile(r"\s*")  # which are everywhere
+_BETWEEN = re.compile(r"\s*([],])\s*")  # what follows an element of an array
+
+# A text with half of a pair of surrogates; or a list, an object, true or false; a fraction.
+_HALF = rb'"(?:[^"\\]|\\.)*?\\u[dD][89a-fA-F]'
+_NO_ID = rb"(?:[\[{tf]|-?[0-9]+[.eE]|%s)" % _HALF
+_ESCAPED_ASCII = re.compile(rb"\\(?:u00[2-7]|/)")  # of which names of columns may consist
+
+_BEYOND = 2**127  # whole numbers that are too large to be read
+
+
+def is_half(text: str) -> bool:
+    """Tell whether there is half of a character in a text: a surrogate without the other one."""
+    return not text.isascii() and any("\ud800" <= each <= "\udfff" for each in text)
+
+
+# --- one after another -----------------------------------------------------------------------
+
+
+def first_object(data: bytes, name: str) -> dict[str, Any]:
+    """Return the first object of some JSON; an empty one where there is none."""
+    start = _end_of(_START.match(data))
+    for size in (2**20, len(data)):
+        try:
+            with not_too_deep(name):
+                head = data[start : start + size].decode("utf-8", "ignore")
+                found, _ = json.JSONDecoder().raw_decode(head)
+        except ValueError as error:
+            if isinstance(error, ISplitLBIError):
+                raise
+            continue  # it may be longer
+        return found if isinstance(found, dict) else {}
+    return {}
+
+
+def objects_in(
+    text: str, name: str, parse_constant: Callable[[str], Any] | None = None
+) -> Iterator[Any]:
+    """Read what stands in an array, or one after another; what cannot be read has its row."""
+    decoder = json.JSONDecoder(parse_constant=parse_constant, object_pairs_hook=_without_twice)
+    place, number, is_inside = _end_of(_SPACE.match(text)), 0, False
+    while place < len(text):
+        if text[place] == "[" and not is_inside:
+            place = _end_of(_SPACE.match(text, place + 1))
+            is_inside = text[place : place + 1] != "]"
+            place = place if is_inside else _end_of(_SPACE.match(text, place + 1))
+            continue
+        number += 1
+        with _readable(f"{name}, row {number}"):
+            found, place = decoder.raw_decode(text, place)
+            if is_inside:
+                after = _BETWEEN.match(text, place)
+                if after is None:
+                    raise json.JSONDecodeError("Expecting ',' delimiter", text, place)
+                place, is_inside = after.end(), after[1] == ","
+            else:
+                place = _end_of(_SPACE.match(text, place))
+        yield found
+    if is_inside:
+        raise InvalidVotes(
+            f"{name}: this is not readable JSON (its array has no end). Export it again."
+        )
+
+
+def _end_of(found: re.Match[Any] | None) -> int:
+    return found.end() if found else 0
+
+
+def _without_twice(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in found if names.count(name) > 1)
+        raise ValueError(f"{show(twice)} is there twice in an object")
+    return found
+
+
+def _refuse_constant(word: str) -> None:
+    raise ValueError(f"{word} is not JSON")
+
+
+@contextmanager
+def _readable(where: str) -> Iterator[None]:
+    """Say in a sentence that some JSON cannot be read, and why."""
+    try:
+        with not_too_deep(where):
+            yield
+    except ValueError as error:
+        if isinstance(error, ISplitLBIError):
+            raise
+        raise InvalidVotes(
+            f"{where}: this is not readable JSON ({_reason(error)}). Export it again."
+        ) from None
+
+
+def _reason(error: ValueError) -> str:
+    is_long = str(error).startswith("Exceeds the limit")
+    return "a number has thousands of digits" if is_long else str(error)
+
+
+@contextmanager
+def not_too_deep(where: str) -> Iterator[None]:
+    """Say in a sentence that objects cannot be read because they hold too many others."""
+    try:
+        yield
+    except RecursionError:
+        raise InvalidVotes(
+            f"{where}: its objects hold one another so deeply that they cannot be read. Leave out "
+            "what is not about votes."
+        ) from None
+
+
+# --- all of them as a table ------------------------------------------------------------------
+
+
+def table_of_objects(
+    data: bytes, name: str, schema: dict[str, Any], *, is_array: bool, rows_before: int = 0
+) -> pl.DataFrame:
+    """Return some columns of objects as texts; lists and objects as theirs. The bytes are UTF-8.
+
+    What is no object, or cannot be read, is refused with its row.
+    """
+    try:
+        return (pl.read_json if is_array else pl.read_ndjson)(data, schema=schema)
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException):
+        lines = list((_elements if is_array else _lines)(data, name, rows_before))
+    if (found := _table_of_lines(lines, schema)) is not None:
+        return found
+    readable, beyond = 0, len(lines)  # so many can be read, and so many cannot
+    while beyond - readable > 1:
+        middle = (readable + beyond) // 2
+        can_be = _table_of_lines(lines[readable:middle], schema) is not None
+        readable, beyond = (middle, beyond) if can_be else (readable, middle)
+    why = _why_unreadable(json.loads(lines[readable])) if lines else "there is no object in it"
+    where = f", row {rows_before + beyond}" if lines else ""
+    raise InvalidVotes(f"{name}{where}: this is not readable JSON ({why}). Write it again.")
+
+
+def _table_of_lines(lines: Sequence[bytes], schema: dict[str, Any]) -> pl.DataFrame | None:
+    try:
+        return pl.read_ndjson(b"\n".join(lines), schema=schema)
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException):
+        return None
+
+
+def _elements(data: bytes, name: str, rows_before: int) -> Iterator[bytes]:
+    """Return the objects of an array, a line each; refuse what is none."""
+    found = objects_in(data.decode("utf-8"), name, _refuse_constant)
+    for number, each in enumerate(found, start=rows_before + 1):
+        if not isinstance(each, dict):
+            raise InvalidVotes(
+                f"{name}, row {number}: this is not a JSON object (but {show(each)}). Write an "
+                "array of objects."
+            )
+        with not_too_deep(f"{name}, row {number}"):
+            yield json.dumps(each).encode()
+
+
+def _lines(data: bytes, name: str, rows_before: int) -> Iterator[bytes]:
+    """Return the lines of objects; refuse the first that holds none, or more than one."""
+    lines = filter(None, map(bytes.strip, data.split(b"\n")))
+    for number, line in enumerate(lines, start=rows_before + 1):
+        where = f"{name}, row {number}"
+        try:
+            with not_too_deep(where):
+                found = json.loads(line.decode("utf-8"), parse_constant=_refuse_constant)
+            is_object = isinstance(found, dict)
+            reason = "but another value"
+        except ValueError as error:
+            if isinstance(error, ISplitLBIError):
+                raise
+            is_object, reason = False, _reason(error)
+        if not is_object:
+            raise InvalidVotes(
+                f"{where}: this is not a JSON object ({reason}). Write one object per line."
+            )
+        yield line
+
+
+def _why_unreadable(value: Any) -> str:
+    """Return what may stand in JSON and cannot be read into a table."""
+    held = [value]
+    while held:
+        each = held.pop()
+        if isinstance(each, dict):
+            held += [*each, *each.values()]
+        elif isinstance(each, list):
+            held += each
+        elif isinstance(each, str) and is_half(each):
+            return "there is half of a character in it, a lone surrogate"
+        elif isinstance(each, float) and not math.isfinite(each):
+            return "a number in it is too large"
+        elif isinstance(each, int) and abs(each) >= _BEYOND:
+            return "a number in it has too many digits; such an id can be a text"
+    return "it is not of a known form"
+
+
+# --- what a table would hide -----------------------------------------------------------------
+
+
+class Odd(NamedTuple):
+    """The rows in which a column holds what a table would hide, and what the first one is."""
+
+    rows: Mask
+    problem: str
+    remedy: str
+
+
+def odd_values(
+    data: bytes, column: pl.Series, source: str, *, is_id: bool, is_array: bool
+) -> Odd | None:
+    """Return which objects hold in a column what its texts do not tell, if there are any.
+
+    The ``column`` is as it was read, and has its name. Ids are texts or whole numbers.
+    """
+    if not _may_be_odd(data, column, _NO_ID if is_id else _HALF):
+        return None
+    with not_too_deep(source):
+        objects = _objects(data, is_array=is_array)
+        found = [_oddity(each, column.name, is_id=is_id) for each in objects]
+    rows = np.array([each is not None for each in found])
+    first = next((each for each in found if each is not None), None)
+    return None if first is None else Odd(rows, *first)
+
+
+def _may_be_odd(data: bytes, column: pl.Series, values: bytes) -> bool:
+    name = json.dumps(column.name, ensure_ascii=False).encode("utf-8", "replace")
+    if re.search(rb"%s\s*:\s*%s" % (re.escape(name), values), data) is not None:
+        return True
+    # Where every row has a value, and the name is there as often, it is nowhere twice.
+    if column.null_count() or data.count(name) != len(column):
+        named = re.findall(rb"%s\s*:" % re.escape(name), data)
+        if column.null_count() or len(named) != len(column):
+            return True
+    may_be_escaped = not column.name.isascii() or _ESCAPED_ASCII.search(data) is not None
+    return may_be_escaped and _is_escaped(data, column.name)
+
+
+def _is_escaped(data: bytes, name: str) -> bool:
+    """Tell whether the name of a value may be spelled in another way than as it is."""
+    letters = [
+        rb"(?:%s|(?:\\u[0-9a-fA-F]{4}){1,2}|\\[^u])" % re.escape(letter.encode("utf-8", "replace"))
+        for letter in name
+    ]
+    usual = json.dumps(name, ensure_ascii=False).encode("utf-8", "replace")
+    found = set(re.findall(rb'("%s")\s*:' % b"".join(letters), data))
+    return any(each != usual and _unescaped(each) == name for each in found)
+
+
+def _unescaped(text: bytes) -> str | None:
+    try:
+        return str(json.loads(text))
+    except ValueError:
+        return None
+
+
+class _Object(dict[str, Any]):
+    """An object of JSON, and the names that it has more than once."""
+
+    twice: frozenset[str] = frozenset()
+
+    @classmethod
+    def of(cls, pairs: list[tuple[str, Any]]) -> _Object:
+        found = cls(pairs)
+        if len(found) < len(pairs):
+            names = [name for name, _ in pairs]
+            found.twice = frozenset(name for name in found if names.count(name) > 1)
+        return found
+
+
+def _objects(data: bytes, *, is_array: bool) -> Iterator[_Object]:
+    if is_array:
+        yield from json.loads(data, object_pairs_hook=_Object.of)
+    else:
+        lines = (line for line in data.split(b"\n") if line.strip())
+        yield from (json.loads(line, object_pairs_hook=_Object.of) for line in lines)
+
+
+def _oddity(some: _Object, name: str, *, is_id: bool) -> tuple[str, str] | None:
+    """Return what a text of a value would hide, and what to do about it."""
+    value = some.get(name)
+    if name in some.twice:
+        return f"{name} is there twice", "Keep one of the two"
+    if isinstance(value, str) and is_half(value):
+        what = f"{name} is {show(value)}, which holds half of a character"
+        return f"{what} (a lone surrogate)", "Write it again as UTF-8"
+    if is_id and isinstance(value, bool | float | list | dict):
+        return f"{name} is {show(value)}, which is no id", "Write ids as texts or whole numbers"
+    return None
