@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from isplitlbi.errors import InvalidVotes
 from isplitlbi.lazy import nw, pl
+from isplitlbi.markup import printable
 from isplitlbi.nouns import NOUNS, Nouns
 from isplitlbi.typing import Integers, Labels, Mask, Places
 
@@ -34,6 +35,8 @@ __all__ = [
 FIRST_BLOCK = 2**14
 PLACE_BITS = 18
 PLACES = 2**PLACE_BITS
+
+LONGEST = 60  # characters of a stranger's text in a message
 
 
 class Vocabulary:
@@ -351,7 +354,7 @@ def show(value: Any) -> str:
     if isinstance(value, pl.Series | np.ndarray):  # an element of a column of lists
         value = value.to_list() if isinstance(value, pl.Series) else value.tolist()
     text = repr(value.item() if isinstance(value, np.generic) else value)
-    return text if len(text) <= 60 else f"{text[:57]}..."
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}..."
 
 
 def counted(n: int, unit: str) -> str:
@@ -377,5 +380,8 @@ def listed(columns: Collection[str]) -> str:
     """List the names of columns, the first of many."""
     names = list(columns)
     shown = [name if name.strip() == name != "" else repr(name) for name in names[:20]]
+    shown = [
+        printable(name if len(name) <= LONGEST else f"{name[: LONGEST - 3]}...") for name in shown
+    ]
     more = [f"and {len(names) - 20} more"] if len(names) > 20 else []
     return ", ".join(shown + more) or "no columns at all"
