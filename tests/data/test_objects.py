@@ -14,8 +14,8 @@ from isplitlbi.data.people import stream_people
 from isplitlbi.data.readers import read_pairs
 from isplitlbi.data.vocabulary import show
 from isplitlbi.errors import InvalidVotes
+from votes import letters
 
-letters = st.characters(codec="utf-8", exclude_characters="\0")
 plain = st.one_of(st.integers(-9, 9), st.text(letters))
 scalars = st.one_of(
     st.none(), st.booleans(), plain, st.floats(allow_nan=False, allow_infinity=False),

@@ -14,7 +14,7 @@ from isplitlbi.data.presets import PRESETS
 from isplitlbi.data.recognition import column_named, find_pairs, require, respelled_columns
 from isplitlbi.data.rows import as_text
 from isplitlbi.data.streams import BLOCK, Batch, stream_tables
-from isplitlbi.data.vocabulary import show
+from isplitlbi.data.vocabulary import refuse_nul, show
 from isplitlbi.errors import InvalidRows, InvalidVotes
 from isplitlbi.lazy import pl
 
@@ -139,6 +139,7 @@ class _Columns(NamedTuple):
                 raise InvalidRows.of(
                     source, missing, f"{column} is missing", "Fill it in or remove the row"
                 )
+            refuse_nul(frame[role], [frame[role]], column, source)
         if (same := frame["left"] == frame["right"]).any():
             item = show(frame["left"].filter(same)[0])
             raise InvalidRows.of(

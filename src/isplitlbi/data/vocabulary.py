@@ -6,13 +6,14 @@ import difflib
 import re
 from bisect import bisect_left
 from collections.abc import Collection, Sequence
-from functools import cached_property
+from functools import cached_property, reduce
+from operator import or_
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from isplitlbi.errors import InvalidVotes
+from isplitlbi.errors import InvalidRows, InvalidVotes
 from isplitlbi.lazy import nw, pl
 from isplitlbi.markup import printable
 from isplitlbi.nouns import NOUNS, Nouns
@@ -26,6 +27,7 @@ __all__ = [
     "folded",
     "listed",
     "main_figures",
+    "refuse_nul",
     "show",
     "together",
 ]
@@ -72,12 +74,14 @@ class Vocabulary:
             numbering = _Numbering()
             numbers = [numbering.number(column) for column in columns]
             if len(numbering.texts) <= PLACES:
+                refuse_nul(numbering.texts, columns, what, source)
                 order = numbering.texts.arg_sort(nulls_last=False).to_numpy()[1:]
                 indices = np.empty(len(order) + 1, dtype=np.int32)
                 indices[order] = np.arange(len(order), dtype=np.int32)
                 labels = numbering.texts.gather(order).to_numpy(writable=True)
                 return cls(labels, what), [indices.take(some) for some in numbers]
         vocabulary = cls.of(*columns, what=what, source=source)
+        refuse_nul(vocabulary._sorted, columns, what, source)
         return vocabulary, [vocabulary.encode(column) for column in columns]
 
     @classmethod
@@ -189,6 +193,26 @@ class Vocabulary:
         by_text = {str(known): known for known in self.labels}
         close = difflib.get_close_matches(str(label), by_text, n=1, cutoff=0.0)
         return by_text[close[0]]
+
+
+def refuse_nul(ids: pl.Series, columns: Sequence[pl.Series], what: str, source: str) -> None:
+    """Refuse rows whose ids have a NUL in them: to many programs, a text ends there.
+
+    The ids are those of the columns, each once at least.
+    """
+    if ids.dtype != pl.String or not ids.str.contains(_NUL, literal=True).any():
+        return
+    rows = [column.str.contains(_NUL, literal=True).fill_null(False) for column in columns]
+    found = next(
+        column.filter(of_it)[0] for column, of_it in zip(columns, rows, strict=True) if of_it.any()
+    )
+    raise InvalidRows.of(
+        source, reduce(or_, rows), f"{what} {show(found)} has a NUL in it, which is no id",
+        "Write the id without it",
+    )  # fmt: skip
+
+
+_NUL = chr(0)
 
 
 class _Numbering:
