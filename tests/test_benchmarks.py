@@ -186,3 +186,10 @@ def test_agreement_is_timed_and_data_that_is_absent_is_skipped(run_here, tmp_pat
     assert "1,000 votes" in done.stdout
     last = done.stdout.splitlines()[-1]
     assert last.startswith("agreement: no alpha compared, time grows ")
+
+
+def test_files_in_which_anything_stands_are_read_or_refused(run_here):
+    done = run_here("hostile_files.py", "--files", "40")
+    assert done.returncode == 0, done.stdout + done.stderr
+    last = done.stdout.splitlines()[-1]
+    assert last.startswith("hostile files: 40 files, ") and " 0 failed, at most " in last

@@ -170,12 +170,13 @@ def test_absurdly_many_columns_are_refused_at_once(tmp_path, way):
     }[way]  # fmt: skip
     (tmp_path / "wide").write_text(text)
     before = process_time()
-    for read in (Comparisons.read, read_pairs, lambda path: list(stream_people(path))):
+    reads = (Comparisons.read, read_pairs, lambda path: list(stream_people(path)))
+    for read in reads[: 1 if way == "ranks" else 3]:
         with pytest.raises(
             InvalidVotes, match=r"wide: 1?\d\d,\d\d\d columns are more than any votes"
         ):
             read(tmp_path / "wide")
-    assert process_time() - before < 5.0  # of the processor, for all three
+    assert process_time() - before < 5.0  # of the processor, for all of them
 
 
 def test_absurdly_many_columns_of_a_frame_are_refused():

@@ -22,8 +22,8 @@ from typing import Any, NamedTuple, TypeGuard
 import numpy as np
 
 from isplitlbi.data.notes import Dropped, Note
-from isplitlbi.data.objects import is_half
-from isplitlbi.data.vocabulary import show
+from isplitlbi.data.objects import Odd, is_half
+from isplitlbi.data.vocabulary import LONGEST, show
 from isplitlbi.errors import InvalidRows, InvalidVotes
 from isplitlbi.lazy import pl
 
@@ -33,6 +33,7 @@ __all__ = [
     "Object",
     "are_objects",
     "as_text",
+    "as_word",
     "is_id",
     "is_plain",
     "objects_of",
@@ -55,6 +56,12 @@ class Export(NamedTuple):
         found = Found(source, self.columns)
         self.find(objects, found)
         return found
+
+
+class _Fraction(str):
+    """The text of a fraction, which is no id."""
+
+    __slots__ = ()
 
 
 class _Bad(NamedTuple):
@@ -93,7 +100,7 @@ class Found:
         for name, (problem, remedy) in odd.items():
             self.refuse(number, f"{name} is {show(row[name])}, which {problem}", remedy, kind=name)
         if not odd:
-            self.rows.append({k: None if v is None else str(v) for k, v in row.items()})
+            self.rows.append({k: str(v) if isinstance(v, int) else v for k, v in row.items()})
             self.objects.append(number)
 
     def refuse(self, number: int, problem: str, remedy: str, *, kind: str = "") -> None:
@@ -123,11 +130,24 @@ class Found:
         passed = self._passed_over.items()
         return [*(Dropped(unit, why, count=n) for (unit, why), n in passed), *self.notes]
 
-    def table(self) -> tuple[pl.DataFrame, pl.Series]:
-        """Return the rows of all objects that can be used, and the number of each one's object."""
+    def odd(self, column: str, *, is_id: bool) -> Odd | None:
+        """Return which rows of the table have a fraction where there should be an id."""
+        values = [row.get(column) for row in self._usable()[1]]
+        rows = np.array([isinstance(value, _Fraction) for value in values], dtype=np.bool_)
+        if not (is_id and rows.any()):
+            return None
+        first = values[int(rows.argmax())]
+        return Odd(rows, f"{column} is {first}, which is no id", "Write ids as texts")
+
+    def _usable(self) -> tuple[list[int], list[dict[str, str | None]]]:
+        """Return the objects that can be used, and the row of each."""
         bad = {number for each in self._bad.values() for number in each.objects}
         kept = [k for k, number in enumerate(self.objects) if number not in bad]
-        rows = [self.rows[k] for k in kept]
+        return [self.objects[k] for k in kept], [self.rows[k] for k in kept]
+
+    def table(self) -> tuple[pl.DataFrame, pl.Series]:
+        """Return the rows of all objects that can be used, and the number of each one's object."""
+        objects, rows = self._usable()
         columns = dict.fromkeys(name for row in rows for name in row) or self.columns
         try:
             frame = pl.DataFrame(
@@ -139,7 +159,7 @@ class Found:
                 f"{self.source}: it holds half of a character (a lone surrogate), which is no "
                 "text. Export it again as UTF-8."
             ) from None
-        return frame, pl.Series("row", [self.objects[k] for k in kept], dtype=pl.Int64)
+        return frame, pl.Series("row", objects, dtype=pl.Int64)
 
 
 def is_id(value: Any) -> TypeGuard[str | int]:
@@ -168,7 +188,13 @@ def plain(some: Object) -> dict[str, Any]:
 
 def as_text(value: Any) -> Any:
     """Return a fraction as text, such as a time or a feature; and other values as they are."""
-    return repr(value) if isinstance(value, float) else value
+    return _Fraction(repr(value)) if isinstance(value, float) else value
+
+
+def as_word(value: Any) -> str:
+    """Return a word as it can stand in a sentence, whatever else it is."""
+    is_word = isinstance(value, str) and value.isprintable() and 0 < len(value) <= LONGEST
+    return str(value) if is_word else show(value)
 
 
 def are_objects(value: Any) -> bool:

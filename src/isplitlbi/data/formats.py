@@ -484,7 +484,7 @@ def _of_export(export: Export, file: RawFile, data: bytes, dropping: Dropping) -
     dropping.notes.extend(found.told())
     frame, row = found.table()
     refuse_many(frame.columns, file.name)
-    return Table.of(frame, frame.columns)._replace(row=row)
+    return Table.of(frame, frame.columns)._replace(row=row, odd=found.odd)
 
 
 def _first_line(error: BaseException) -> str:

@@ -243,8 +243,6 @@ def load_table(
     for feature in features:
         names |= feature.roles
     text = as_text(table, names, source, dropping)
-    if table.row is not None:
-        text = text.with_columns(row=table.row)
     text = numbered(text) if "id" in names else text
     if options.in_order:
         _refuse_without_times(layout, source)

@@ -35,8 +35,10 @@ __all__ = [
 _START, _SPACE = re.compile(rb"\[?\s*"), re.compile(r"\s*")  # which are everywhere
 _BETWEEN = re.compile(r"\s*([],])\s*")  # what follows an element of an array
 
-# A text with half of a pair of surrogates; or a list, an object, true or false; a fraction.
+# What no column may hold: a text with half of a pair of surrogates, an object. And what no id may
+# be: a list, true or false, a fraction.
 _HALF = rb'"(?:[^"\\]|\\.)*?\\u[dD][89a-fA-F]'
+_NO_VALUE = rb"(?:\{|%s)" % _HALF
 _NO_ID = rb"(?:[\[{tf]|-?[0-9]+[.eE]|%s)" % _HALF
 _ESCAPED_ASCII = re.compile(rb"\\(?:u00[2-7]|/)")  # of which names of columns may consist
 
@@ -247,7 +249,7 @@ def odd_values(
 
     The ``column`` is as it was read, and has its name. Ids are texts or whole numbers.
     """
-    if not _may_be_odd(data, column, _NO_ID if is_id else _HALF):
+    if not _may_be_odd(data, column, _NO_ID if is_id else _NO_VALUE):
         return None
     with not_too_deep(source):
         objects = _objects(data, is_array=is_array)
@@ -320,4 +322,6 @@ def _oddity(some: _Object, name: str, *, is_id: bool) -> tuple[str, str] | None:
         return f"{what} (a lone surrogate)", "Write it again as UTF-8"
     if is_id and isinstance(value, bool | float | list | dict):
         return f"{name} is {show(value)}, which is no id", "Write ids as texts or whole numbers"
+    if isinstance(value, dict):
+        return f"{name} is {show(value)}, which is an object", "Write its value"
     return None

@@ -112,7 +112,7 @@ class _Lines(NamedTuple):
 def _across(table: pl.DataFrame, columns: Sequence[str], source: str) -> pl.Series:
     """Return the values of some columns, row by row."""
     series = [table[column] for column in columns]
-    known = [each for each in series if each.dtype != pl.Null]
+    known = [_as_ids(each, source) for each in series if each.dtype != pl.Null]
     texts = [each for each in known if each.dtype == pl.String]
     if 0 < len(texts) < len(known):
         number = next(each for each in known if each.dtype != pl.String)
@@ -124,6 +124,19 @@ def _across(table: pl.DataFrame, columns: Sequence[str], source: str) -> pl.Seri
     one_after_another = pl.concat([each.cast(kind).alias("item") for each in series])
     place = np.arange(len(one_after_another)).reshape(len(columns), -1).T
     return one_after_another.gather(np.ascontiguousarray(place).ravel())
+
+
+def _as_ids(column: pl.Series, source: str) -> pl.Series:
+    """Return texts or whole numbers; refuse a column of others, which no cast may make an id."""
+    if isinstance(column.dtype, pl.Categorical | pl.Enum):
+        return column.cast(pl.String)
+    if not (column.dtype == pl.String or column.dtype.is_integer()):
+        raise InvalidVotes(
+            f"{source}: its items hold values of type {column.dtype}, such as "
+            f"{show(column.drop_nulls().first())}; expected text or whole numbers. Convert the "
+            "columns."
+        )
+    return column
 
 
 def _rows(places: Places, n_rows: int) -> Mask:
@@ -218,7 +231,8 @@ def best_and_worst(table: pl.DataFrame, source: str) -> pl.DataFrame:
     lines, field, n_fields = _items_across(table, source)
     place = np.full(len(field), BETWEEN)
     for role, its_place in (("best", BEST), ("worst", WORST)):
-        said = table[role].cast(pl.String)
+        said = table[role].cast(pl.String) if table[role].dtype == pl.Null else table[role]
+        said = _as_ids(said, source).cast(pl.String)
         if (missing := (said.is_null() | (said == "")).to_numpy()).any():
             raise InvalidRows.of(
                 source, missing, f"{role} is missing", "Fill it in or remove the row"

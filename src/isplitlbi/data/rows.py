@@ -34,10 +34,12 @@ def as_text(
         kind, is_id = column.dtype, role.rstrip("0123456789") in IDS
         if table.odd is not None and (odd := table.odd(name, is_id=is_id)) is not None:
             if (rows := odd.rows & kept).any():  # a row that is dropped is dropped once
-                dropping.note_or_raise(InvalidRows.of(source, rows, odd.problem, odd.remedy))
+                numbers = None if table.row is None else table.row.to_numpy()
+                bad = InvalidRows.of(source, rows, odd.problem, odd.remedy, numbers=numbers)
+                dropping.note_or_raise(bad, numbers)
             kept &= ~odd.rows
-        if table.keeps_ids and is_id and kind != pl.Null:
-            pass
+        if table.keeps_ids and is_id and (kind == pl.String or kind.is_numeric()):
+            pass  # of numbers, only whole ones become votes
         elif isinstance(kind, pl.Categorical | pl.Enum) or kind.is_integer() or kind == pl.Null:
             column = column.cast(pl.String)
         elif kind.is_float() and (role in ("weight", *TIMES) or role.startswith(FEATURE)):
@@ -54,6 +56,7 @@ def as_text(
             )
         taken[role] = column.alias(role)
     text = pl.DataFrame(taken)
+    text = text if table.row is None else text.with_columns(row=table.row)
     return text if kept.all() else numbered(text).filter(pl.Series(kept))
 
 

@@ -34,6 +34,7 @@ from isplitlbi.data.formats import (
     unreadable_parquet,
 )
 from isplitlbi.data.notes import Dropped
+from isplitlbi.data.objects import first_object
 from isplitlbi.errors import InvalidRows, InvalidVotes
 from isplitlbi.lazy import pl
 
@@ -161,6 +162,10 @@ def _of_text(
     size: int,
 ) -> Iterator[Batch]:
     is_json = format == "jsonl"
+    while is_json and len(first) < LONGEST and not first_object(first, f"{origin.name}, row 1"):
+        if not (more := origin.read(len(first))):  # by the whole of it one knows what it is
+            break
+        first += more
     if is_json and is_one_batch(first, origin.name):
         first += origin.read()
     rows_before = lines_before = 0

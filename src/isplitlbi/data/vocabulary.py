@@ -20,6 +20,7 @@ from isplitlbi.nouns import NOUNS, Nouns
 from isplitlbi.typing import Integers, Labels, Mask, Places
 
 __all__ = [
+    "LONGEST",
     "Vocabulary",
     "as_series",
     "counted",
