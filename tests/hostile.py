@@ -34,9 +34,9 @@ DEEP = 2000
 TEXTS = [
     "", " ", "\0", "a\0", "\x1b[31m", "a\nb", "a\tb", "\r", "\u202eabc", "\u200b", "\ufeff", "é",
     "🦆", "1", "1.5", "-1", "inf", "nan", "NaN", "1e999", "1e308", "007", "true", "null", "None",
-    "x" * 10_000, "[", "[]", "{", '["a", ["b", "c"]]', '["a", true]', "[" * DEEP, "a > b = c", "a,b=c",
-    ">", "=", ",", "a > a", '"', "'", "left", "right", "tie", "model_a", "tea", "milk", "2024-01-31",
-    "2024-01-31T12:30Z",
+    "x" * 10_000, "[", "[]", "{", '["a", ["b", "c"]]', '["a", true]', "[" * DEEP, "a > b = c",
+    "a,b=c", ">", "=", ",", "a > a", '"', "'", "left", "right", "tie", "model_a", "tea", "milk",
+    "2024-01-31", "2024-01-31T12:30Z",
 ]  # fmt: skip
 # As JSON writes them; some are no JSON.
 WRITTEN = [
@@ -45,7 +45,8 @@ WRITTEN = [
     str(2**63), str(2**64), "9" * 38, "9" * 39, "9" * 400, "9" * 5000, "[]", "{}", '["u"]', "[1]",
     '{"a": 1}', "[[]]", '[["a"], "b"]', '["a", 1.5]', '{"rank": [1], "value": ["a"]}',
     "[" * DEEP + "]" * DEEP, '{"a":' * DEEP + "1" + "}" * DEEP, "[" * DEEP, r'"\ud800"',
-    r'"a\udfff"', r'"\udc00\ud800"', r'"\ud83e\udd86"', r'"\u0000"', r'"\u001b"', '"\x1b"', '"', "", "x",
+    r'"a\udfff"', r'"\udc00\ud800"', r'"\ud83e\udd86"', r'"\u0000"', r'"\u001b"', '"\x1b"', '"',
+    "", "x",
 ]  # fmt: skip
 COLUMNS = [
     [1.0, 2.0], [1.5, None], [float("nan"), 1.0], [float("inf"), 1.0], [1e300, -0.0], [True, False],
