@@ -131,7 +131,7 @@ def of_layout(random, name):
         some.append(f"{spelled(random, random.choice(list(rows[0])))}: {written_value(random)}")
     lines = [f"{{{', '.join(row)}}}" for row in texts]
     if random.random() < 0.1:
-        lines[random.randrange(len(lines))] = written_value(random)
+        lines[random.randrange(len(lines))] = written_value(random) or "x"
     is_array = random.random() < 0.5
     text = f"[{','.join(lines)}]" if is_array else "\n".join(lines)
     (*_, of_user) = (key for key in PRESETS[name.split(",")[0]].columns["user"] if key in rows[0])

@@ -23,10 +23,10 @@ import numpy as np
 from isplitlbi.data.exports import Export
 from isplitlbi.data.notes import Dropped, Note, SeparatorTaken
 from isplitlbi.data.objects import (
+    Objects,
     Odd,
     first_object,
     objects_in,
-    odd_values,
     table_of_objects,
 )
 from isplitlbi.data.platforms import recognise_export
@@ -452,8 +452,10 @@ def _read_json(file: RawFile, known: frozenset[str], dropping: Dropping) -> Tabl
     frame = table_of_objects(data, name, schema, is_array=is_array, rows_before=file.rows_before)
     used = [column for column in schema if frame[column].null_count() < frame.height]
 
+    objects = Objects(data, name, is_array)
+
     def odd(column: str, *, is_id: bool) -> Odd | None:
-        return odd_values(data, frame[column], name, is_id=is_id, is_array=is_array)
+        return objects.odd(frame[column], is_id=is_id)
 
     return Table.of(frame, list(dict.fromkeys([*first, *used])))._replace(odd=odd)
 

@@ -13,6 +13,8 @@ import math
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,24 +25,22 @@ from isplitlbi.lazy import pl
 from isplitlbi.typing import Mask
 
 __all__ = [
+    "Objects",
     "Odd",
     "first_object",
     "is_half",
     "not_too_deep",
     "objects_in",
-    "odd_values",
     "table_of_objects",
 ]
 
 _START, _SPACE = re.compile(rb"\[?\s*"), re.compile(r"\s*")  # which are everywhere
 _BETWEEN = re.compile(r"\s*([],])\s*")  # what follows an element of an array
 
-# What no column may hold: a text with half of a pair of surrogates, an object. And what no id may
-# be: a list, true or false, a fraction.
-_HALF = rb'"(?:[^"\\]|\\.)*?\\u[dD][89a-fA-F]'
-_NO_VALUE = rb"(?:\{|%s)" % _HALF
-_NO_ID = rb"(?:[\[{tf]|-?[0-9]+[.eE]|%s)" % _HALF
-_ESCAPED_ASCII = re.compile(rb"\\(?:u00[2-7]|/)")  # of which names of columns may consist
+# A list, an object, true or false; a fraction.
+_NO_ID = rb"(?:[\[{tf]|-?[0-9]+[.eE])"
+_HALF = rb'"(?:[^"\\]|\\.)*?\\u[dD][89a-fA-F]'  # a text with half of a pair of surrogates
+_ESCAPED_NAME = re.compile(rb'[{,]\s*("[^"\\]*\\(?:[^"\\]|\\.)*")\s*:')
 
 _BEYOND = 2**127  # whole numbers that are too large to be read
 
@@ -242,45 +242,66 @@ class Odd(NamedTuple):
     remedy: str
 
 
-def odd_values(
-    data: bytes, column: pl.Series, source: str, *, is_id: bool, is_array: bool
-) -> Odd | None:
-    """Return which objects hold in a column what its texts do not tell, if there are any.
+@dataclass(frozen=True)
+class Objects:
+    """The bytes of objects, in which a table of them may have hidden something."""
 
-    The ``column`` is as it was read, and has its name. Ids are texts or whole numbers.
-    """
-    if not _may_be_odd(data, column, _NO_ID if is_id else _NO_VALUE):
-        return None
-    with not_too_deep(source):
-        objects = _objects(data, is_array=is_array)
-        found = [_oddity(each, column.name, is_id=is_id) for each in objects]
-    rows = np.array([each is not None for each in found])
-    first = next((each for each in found if each is not None), None)
-    return None if first is None else Odd(rows, *first)
+    data: bytes
+    source: str  # what errors call them
+    is_array: bool
 
+    def odd(self, column: pl.Series, *, is_id: bool) -> Odd | None:
+        """Return which objects hold in a column what its texts do not tell, if there are any.
 
-def _may_be_odd(data: bytes, column: pl.Series, values: bytes) -> bool:
-    name = json.dumps(column.name, ensure_ascii=False).encode("utf-8", "replace")
-    if re.search(rb"%s\s*:\s*%s" % (re.escape(name), values), data) is not None:
-        return True
-    # Where every row has a value, and the name is there as often, it is nowhere twice.
-    if column.null_count() or data.count(name) != len(column):
-        named = re.findall(rb"%s\s*:" % re.escape(name), data)
-        if column.null_count() or len(named) != len(column):
+        The ``column`` is as it was read, and has its name. Ids are texts or whole numbers.
+        """
+        if not (self._has_odd(column.name, is_id=is_id) or self._may_be_twice(column)):
+            return None
+        with not_too_deep(self.source):
+            found = [_oddity(each, column.name, is_id=is_id) for each in self._one_by_one()]
+        rows = np.array([each is not None for each in found])
+        first = next((each for each in found if each is not None), None)
+        return None if first is None else Odd(rows, *first)
+
+    def _has_odd(self, name: str, *, is_id: bool) -> bool:
+        values = _NO_ID if is_id else rb"\{"
+        values = rb"(?:%s|%s)" % (values, _HALF) if self._has_halves else values
+        return re.search(rb"%s\s*:\s*%s" % (_as_written(name), values), self.data) is not None
+
+    def _may_be_twice(self, column: pl.Series) -> bool:
+        """Tell whether a name may be there twice in an object, or spelled in another way."""
+        if column.null_count():
             return True
-    may_be_escaped = not column.name.isascii() or _ESCAPED_ASCII.search(data) is not None
-    return may_be_escaped and _is_escaped(data, column.name)
+        # Every row has a value; where the name is there as often, it is nowhere twice.
+        name = re.compile(rb"%s\s*:" % _as_written(column.name))
+        if len(name.findall(self.data)) != len(column):
+            return True
+        may_be_escaped = self._has_escaped_ascii or not column.name.isascii()
+        return may_be_escaped and column.name in self._escaped_names
+
+    @cached_property
+    def _has_halves(self) -> bool:
+        return re.search(rb"\\u[dD][89a-fA-F]", self.data) is not None
+
+    @cached_property
+    def _has_escaped_ascii(self) -> bool:
+        return re.search(rb"\\(?:u00[2-7]|/)", self.data) is not None
+
+    @cached_property
+    def _escaped_names(self) -> frozenset[str | None]:
+        """All names of values in which a character is escaped, as they are meant."""
+        return frozenset(map(_unescaped, set(_ESCAPED_NAME.findall(self.data))))
+
+    def _one_by_one(self) -> Iterator[_Object]:
+        if self.is_array:
+            yield from json.loads(self.data, object_pairs_hook=_Object.of)
+        else:
+            lines = (line for line in self.data.split(b"\n") if line.strip())
+            yield from (json.loads(line, object_pairs_hook=_Object.of) for line in lines)
 
 
-def _is_escaped(data: bytes, name: str) -> bool:
-    """Tell whether the name of a value may be spelled in another way than as it is."""
-    letters = [
-        rb"(?:%s|(?:\\u[0-9a-fA-F]{4}){1,2}|\\[^u])" % re.escape(letter.encode("utf-8", "replace"))
-        for letter in name
-    ]
-    usual = json.dumps(name, ensure_ascii=False).encode("utf-8", "replace")
-    found = set(re.findall(rb'("%s")\s*:' % b"".join(letters), data))
-    return any(each != usual and _unescaped(each) == name for each in found)
+def _as_written(name: str) -> bytes:
+    return re.escape(json.dumps(name, ensure_ascii=False).encode("utf-8", "replace"))
 
 
 def _unescaped(text: bytes) -> str | None:
@@ -302,14 +323,6 @@ class _Object(dict[str, Any]):
             names = [name for name, _ in pairs]
             found.twice = frozenset(name for name in found if names.count(name) > 1)
         return found
-
-
-def _objects(data: bytes, *, is_array: bool) -> Iterator[_Object]:
-    if is_array:
-        yield from json.loads(data, object_pairs_hook=_Object.of)
-    else:
-        lines = (line for line in data.split(b"\n") if line.strip())
-        yield from (json.loads(line, object_pairs_hook=_Object.of) for line in lines)
 
 
 def _oddity(some: _Object, name: str, *, is_id: bool) -> tuple[str, str] | None:
