@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from exported import ANSWERED, EXAMPLES, LABELS, LEFT, RANKED, RECORDS, REPORT, TASKS
-from isplitlbi import InvalidVotes
+from isplitlbi import Comparisons, InvalidVotes
 from isplitlbi.data.people import stream_people
 from isplitlbi.data.platforms import EXPORTS, recognise_export
 from isplitlbi.data.readers import read_pairs, read_votes
@@ -202,6 +202,26 @@ def test_a_broken_export_is_one_sentence(content, message, tmp_path):
     with pytest.raises(InvalidVotes, match=message) as caught:
         read_votes(path)
     assert str(caught.value).startswith("export.json")
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_an_export_is_one_batch_however_short_a_block_is(name, tmp_path):
+    path = written(tmp_path, EXAMPLES[name][0])
+    try:
+        expected = read_votes(path, anonymous=False).votes
+        parts = list(stream_people(path, block=16))
+    except InvalidVotes as error:  # a crowd, and rankings, which are no people and no pairs
+        assert "no users" in str(error)
+    else:
+        assert_same(Comparisons.joined(*(part.votes for part in parts)), expected)
+
+
+@pytest.mark.parametrize("read", [read_votes, lambda path: list(stream_people(path)), read_pairs])
+def test_a_fraction_is_no_id_in_any_export(read, tmp_path):
+    left_out = {"instance_id": "i0", "user_id": "u1", "labels": {}}  # its number counts
+    path = written(tmp_path, [left_out, *changed(LABELS, (1, "left"), 1.5)])
+    with pytest.raises(InvalidVotes, match=r"row 3: left is 1\.5, which is no id"):
+        read(path)
 
 
 anything = st.recursive(

@@ -131,7 +131,16 @@ class _Columns(NamedTuple):
                 )
 
     def checked(self, table: Table, source: str) -> pl.DataFrame:
-        """Return the pairs of a table; refuse what is none, counting its rows from 1."""
+        """Return the pairs of a table; refuse what is none, by the rows that it knows or from 1."""
+        try:
+            return self._checked(table, source)
+        except InvalidRows as error:
+            numbers = None if table.row is None else table.row.to_numpy()
+            raise InvalidRows.of(
+                source, error.rows, error.problem, *error.remedy, numbers=numbers
+            ) from None
+
+    def _checked(self, table: Table, source: str) -> pl.DataFrame:
         dropping = Dropping(False, [], "row", offer=False)
         frame = as_text(table, {**self.names, **self.of_features}, source, dropping)
         for role, column in self.names.items():

@@ -61,6 +61,8 @@ class Batch(NamedTuple):
         try:
             yield
         except InvalidRows as error:
+            if self.first_row == 1:  # they may know the objects that they come from
+                raise
             raise error.after(self.first_row - 1) from None
 
 
