@@ -10,7 +10,7 @@ import pytest
 
 from commands import output_of
 from isplitlbi import Comparisons, MarginMLE
-from isplitlbi.storage import save_model
+from isplitlbi.storage import load_model, save_model
 
 SIGNS = ["\x1b[31m", "\n", "\t", "\r", "\x07", "\x7f", "\x9b31m", "\u202e", "\u200b", "\u2028"]
 USERS = [f"u{sign}x" for sign in SIGNS]
@@ -101,6 +101,12 @@ def test_ids_come_back_from_csv_as_they_are_and_a_person_sees_them_spelled_out(f
     emit(found, Format.csv)
     assert is_plain(screen.getvalue())
     assert len(screen.getvalue().splitlines()) == len(found) + 1
+
+
+def test_a_ranking_that_is_printed_has_a_line_for_every_tier(folder):
+    ranking = load_model(folder / "model").ranking()
+    assert is_plain(str(ranking)) and is_plain(ranking._repr_html_())
+    assert len(str(ranking).splitlines()) == len(ranking.tiers)
 
 
 def test_a_model_folder_holds_such_ids_as_they_are(folder):

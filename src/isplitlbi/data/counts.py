@@ -20,7 +20,7 @@ __all__ = ["BYTES_PER_PAIR", "MOST_VOTES", "are_too_many", "counts_of", "is_zero
 MOST_VOTES = 2**31 - 1  # what votes are numbered by
 ENOUGH = 1e15  # which is too many in any case
 BYTES_PER_VOTE = 40  # at least, while votes are counted out
-BYTES_PER_PAIR = 200  # about, while rankings become pairs
+BYTES_PER_PAIR = 250  # about, while rankings become pairs
 
 
 def counts_of(column: pl.Series, name: str, source: str) -> Places:
