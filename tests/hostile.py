@@ -124,7 +124,9 @@ def of_layout(random, name):
     rows = list(csv.DictReader(io.StringIO(LAYOUTS[name][0])))
     rows = [{key: json.dumps(value) for key, value in row.items()} for row in rows for _ in "12"]
     for _ in range(random.choice([1, 1, 2, 5])):
-        random.choice(rows)[random.choice(list(rows[0]))] = written_value(random)
+        row, value = random.choice(rows), written_value(random)
+        for key in random.sample(list(row), random.choice([1, 1, 2, len(row)])):
+            row[key] = value
     texts = [[f"{json.dumps(key)}: {value}" for key, value in row.items()] for row in rows]
     if random.random() < 0.2:
         some = random.choice(texts)
@@ -197,8 +199,9 @@ def of_text(random, name):
     header, *rows = csv.reader(io.StringIO(LAYOUTS[name][0]))
     rows = [list(row) for row in rows for _ in "12"]
     for _ in range(random.choice([1, 1, 2, 5])):
-        row = random.choice(rows)
-        row[random.randrange(len(row))] = random.choice(TEXTS)
+        row, value = random.choice(rows), random.choice(TEXTS)
+        for place in random.sample(range(len(row)), random.choice([1, 1, 2, len(row)])):
+            row[place] = value
     text = io.StringIO()
     separator = random.choice(",\t")
     writer = csv.writer(text, delimiter=separator, lineterminator=random.choice(["\n", "\r\n"]))
@@ -213,9 +216,9 @@ def of_text(random, name):
 def frame_of(random, name):
     """Draw a table of a layout: some columns are of other types, with values of these."""
     table = pl.read_csv(LAYOUTS[name][0].encode(), infer_schema=random.random() < 0.5)
-    for _ in range(random.choice([1, 1, 2])):
-        column = random.choice(table.columns)
-        values = random.choice(COLUMNS)
+    values = random.choice(COLUMNS)
+    for column in random.sample(table.columns, random.choice([1, 1, 2, table.width])):
+        values = random.choice([values, values, *COLUMNS])
         values = [values[row % 2] for row in range(table.height)]
         kind = random.choice(KINDS)
         try:

@@ -111,6 +111,19 @@ def test_a_ranking_of_five_is_ten_votes_of_one_group(tmp_path):
     assert {(user, outcome, group) for user, _, _, outcome, _, group in second} == {("j2", TIE, 1)}
 
 
+@pytest.mark.parametrize("value", [np.inf, -np.inf, np.nan])
+@pytest.mark.parametrize("others", [1.0, np.inf, -np.inf])
+def test_a_rank_that_is_not_finite_is_refused_with_its_row_in_every_format(value, others, tmp_path):
+    columns = ["judgeID", "system1Id", "system1rank", "system2Id", "system2rank"]
+    rows = [("j", "a", 1.0, "b", 2.0), ("j", "a", value, "b", others)]
+    frame = pl.DataFrame(rows, schema=columns, orient="row")
+    frame.write_parquet(tmp_path / "votes.parquet")
+    frame.write_csv(tmp_path / "votes.csv")
+    for source in (frame, frame.to_pandas(), tmp_path / "votes.parquet", tmp_path / "votes.csv"):
+        with pytest.raises(InvalidVotes, match=r", row 2: a rank .*(is not a number|is missing)"):
+            read_votes(source)
+
+
 def test_a_ranking_of_three_is_three_votes(tmp_path):
     header = "judgeID,system1Id,system1rank,system2Id,system2rank,system3Id,system3rank,group\n"
     votes = read_votes(written(tmp_path, header + "j,a,1,b,2,c,3,x\nj,a,3,b,2,c,1,x\n")).votes
@@ -124,7 +137,7 @@ def test_pairs_of_one_ranking_stay_together(tmp_path):
     assert votes.group.tolist() == [0, 0, 1]
 
 
-@pytest.mark.parametrize("rank", ["-1", "", "0", "best"])
+@pytest.mark.parametrize("rank", ["-1", "", "0", "best", "inf", "-inf", "1e999", "nan"])
 def test_a_system_without_a_rank_is_refused_or_its_pairs_are_dropped(rank, tmp_path):
     path = written(tmp_path, FIVE_WAY.replace("1,1,1,1,1", f"1,1,{rank},1,1"))
     problem = "a rank is missing" if rank == "" else f"a rank '{rank}' is not a number from 1 on"

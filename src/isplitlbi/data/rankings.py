@@ -209,10 +209,10 @@ def better_rank(table: pl.DataFrame, source: str) -> pl.DataFrame:
     items, ranks = zip(*systems, strict=True)
     lines, said = _Lines.across(table, items, source), _across(table, ranks, source)
     rank = said.cast(pl.Float64, strict=False).fill_null(np.nan).to_numpy()
-    is_rank = rank >= 1.0
+    is_rank = np.isfinite(rank) & (rank >= 1.0)
     one, other = lines.pairs(source)
     known = is_rank[one] & is_rank[other]
-    outcome = np.where(known, np.sign(rank[other] - rank[one]), 0.0).astype(np.int8)
+    outcome = (rank[one] < rank[other]).astype(np.int8) - (rank[one] > rank[other])
     pairs = lines.table_of(table, one, other).with_columns(
         winner=said.gather(np.where(is_rank[one], other, one)),  # what is no rank, if either is not
         outcome=pl.when(pl.Series(known)).then(pl.Series(outcome)),
