@@ -136,7 +136,12 @@ def _as_ids(column: pl.Series, source: str) -> pl.Series:
             f"{show(column.drop_nulls().first())}; expected text or whole numbers. Convert the "
             "columns."
         )
-    return column
+    try:
+        return column if column.dtype == pl.String else column.cast(pl.Int64)
+    except pl.exceptions.PolarsError:
+        raise InvalidVotes(
+            f"{source}: item {show(column.max())} is beyond 64-bit integers. Give such ids as text."
+        ) from None
 
 
 def _rows(places: Places, n_rows: int) -> Mask:
