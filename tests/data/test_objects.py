@@ -47,7 +47,7 @@ def column_of(data, name, *, is_array):
 @pytest.mark.parametrize("is_array", [False, True], ids=["lines", "array"])
 @given(users=st.lists(values, min_size=1, max_size=4))
 @example(users=["u", "\U0001f600"])  # a whole pair of surrogates is a character
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_exactly_these_values_are_found(users, is_array):
     data = json.dumps(objects(users), indent=1).encode() if is_array else as_lines(users)
     expected = [is_odd(user) for user in users]
@@ -75,7 +75,7 @@ SPELLED = {
 @pytest.mark.parametrize("is_array", [False, True], ids=["lines", "array"])
 @pytest.mark.parametrize("name", SPELLED)
 @given(data=st.data())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_a_value_of_a_name_that_is_there_twice_is_found_however_it_is_spelled(name, is_array, data):
     spellings = st.lists(st.sampled_from([*SPELLED[name], '"other"', '"nested"']), max_size=3)
     rows = data.draw(st.lists(spellings, min_size=1, max_size=3))
