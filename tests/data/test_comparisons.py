@@ -187,6 +187,15 @@ def test_a_text_with_a_nul_is_no_id(column, text):
         Comparisons.from_arrays(**columns)
 
 
+@pytest.mark.parametrize("value", [["a"], ("a", "b"), {"a": 1}, np.array([1, 2]), np.array([])])
+def test_a_value_that_holds_others_is_no_id_and_no_panic(value):
+    users = np.empty(2, dtype=object)
+    users[:] = ["ann", "bob"]
+    users[1] = value
+    with pytest.raises(InvalidVotes, match=r"^votes: user holds values of type .*; use strings or"):
+        Comparisons.from_arrays(users, ["a", "b"], ["b", "a"], [1, 0])
+
+
 # --- errors --------------------------------------------------------------------------------
 
 BAD_COLUMNS = {
@@ -260,7 +269,7 @@ BAD_COLUMNS = {
     "ids far beyond 64 bits": ({"user": [1, 2, 3, 4, 2**70]},
         ["user", "do not fit", "at most 64 bits"]),
     "broken text": ({"user": ["ann", "\ud800", "bob", "bob", "eve"]},
-        ["user", "do not fit", "of type str"]),
+        ["row 2: user '\\ud800'", "half of a character"]),
     "no votes": ({name: [] for name in TABLE},
         ["there are no votes", "at least one row"]),
 }  # fmt: skip

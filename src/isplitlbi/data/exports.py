@@ -22,8 +22,8 @@ from typing import Any, NamedTuple, TypeGuard
 import numpy as np
 
 from isplitlbi.data.notes import Dropped, Note
-from isplitlbi.data.objects import Odd, is_half
-from isplitlbi.data.vocabulary import LONGEST, show
+from isplitlbi.data.objects import Odd
+from isplitlbi.data.vocabulary import LONGEST, is_half, show
 from isplitlbi.errors import InvalidRows, InvalidVotes
 from isplitlbi.lazy import pl
 

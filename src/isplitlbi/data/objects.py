@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from isplitlbi.data.vocabulary import show
+from isplitlbi.data.vocabulary import is_half, show
 from isplitlbi.errors import InvalidVotes, ISplitLBIError
 from isplitlbi.lazy import pl
 from isplitlbi.typing import Mask
@@ -28,7 +28,6 @@ __all__ = [
     "Objects",
     "Odd",
     "first_object",
-    "is_half",
     "not_too_deep",
     "objects_in",
     "table_of_objects",
@@ -43,11 +42,6 @@ _HALF = rb'"(?:[^"\\]|\\.)*?\\u[dD][89a-fA-F]'  # a text with half of a pair of 
 _ESCAPED_NAME = re.compile(rb'[{,]\s*("[^"\\]*\\(?:[^"\\]|\\.)*")\s*:')
 
 _BEYOND = 2**127  # whole numbers that are too large to be read
-
-
-def is_half(text: str) -> bool:
-    """Tell whether there is half of a character in a text: a surrogate without the other one."""
-    return not text.isascii() and any("\ud800" <= each <= "\udfff" for each in text)
 
 
 # --- one after another -----------------------------------------------------------------------

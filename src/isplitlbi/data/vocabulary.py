@@ -26,6 +26,7 @@ __all__ = [
     "counted",
     "first_of",
     "folded",
+    "is_half",
     "listed",
     "main_figures",
     "refuse_nul",
@@ -346,6 +347,7 @@ def _from_objects(values: Any, name: str, source: str) -> pl.Series:
     try:
         return pl.Series(name, objects, strict=True)
     except (TypeError, ValueError, OverflowError, pl.exceptions.PolarsError):
+        _refuse_halves(objects, name, source)
         kinds = sorted({type(value).__name__ for value in objects if value is not None})
     if kinds == ["float", "int"]:
         return pl.Series(name, objects, dtype=pl.Float64, strict=False)
@@ -354,6 +356,16 @@ def _from_objects(values: Any, name: str, source: str) -> pl.Series:
         f"{source}: {name} {found} of type {', '.join(kinds)}; "
         "use one type, strings or integers of at most 64 bits."
     )
+
+
+def _refuse_halves(values: list[Any], name: str, source: str) -> None:
+    halves = [isinstance(value, str) and is_half(value) for value in values]
+    if any(halves):
+        first = show(values[halves.index(True)])
+        raise InvalidRows.of(
+            source, halves, f"{name} {first} holds half of a character (a lone surrogate)",
+            "Write it again as UTF-8",
+        )  # fmt: skip
 
 
 def _is_missing(value: Any) -> bool:
@@ -366,6 +378,11 @@ def _is_missing(value: Any) -> bool:
 def folded(text: str) -> str:
     """Return a name without what people write differently: case, outer spaces, and ``_ -``."""
     return re.sub(r"[\s_-]+", " ", text.strip().casefold())
+
+
+def is_half(text: str) -> bool:
+    """Tell whether there is half of a character in a text: a surrogate without the other one."""
+    return not text.isascii() and any("\ud800" <= each <= "\udfff" for each in text)
 
 
 def first_of(mask: pl.Series | Mask) -> int:
