@@ -180,7 +180,8 @@ def of_export(random, name):
     for mark, value in marks:
         text = text.replace(f'"{mark}"', value)
     try:
-        found = [json.loads(text)] if is_array else [json.loads(each) for each in text.split("\n")]
+        documents = [text] if is_array else [line for line in text.split("\n") if line]
+        found = list(map(json.loads, documents))
     except (ValueError, RecursionError):
         found = []
     return Hostile(f"{name}, export", as_bytes(text), frozenset(texts_in(found)), None)
