@@ -200,3 +200,10 @@ def test_the_page_on_clusters_shows_every_outage_that_is_tried(run_here, monkeyp
     shown = [line for line in page.splitlines() if line.startswith(tuple(names))]
     assert [line[:54].rstrip() for line in shown] == names
     assert not any("MISSED" in line for line in shown)
+
+
+def test_files_in_which_anything_stands_are_read_or_refused(run_here):
+    done = run_here("hostile_files.py", "--files", "40")
+    assert done.returncode == 0, done.stdout + done.stderr
+    last = done.stdout.splitlines()[-1]
+    assert last.startswith("hostile files: 40 files, ") and " 0 failed, at most " in last

@@ -31,10 +31,13 @@
     return code.length > 2 ? "\\u" + code.padStart(4, "0") : "\\x" + code.padStart(2, "0");
   }
 
+  // Control, format, surrogates, ends of lines; but not what joins letters of some scripts, or an emoji.
+  const unseen = /[\p{Cc}\p{Cs}\p{Zl}\p{Zp}]|(?![\u200c\u200d])\p{Cf}|(?<![^\x00-\x7f\u200c\u200d])[\u200c\u200d]|[\u200c\u200d](?![^\x00-\x7f\u200c\u200d])/gu;
+
   /** An id as it can be seen: what is invisible spelled out, and not longer than `most`. */
   function shown(id, most = 80) {
-    const text = String(id).replace(/[\u0000-\u001f\u007f-\u009f]/g, spelled);
-    const signs = [...(/^[\p{Z}\p{C}]*$/u.test(text) ? `'${text.replace(/[^ ]/gu, spelled)}'` : text)];
+    const text = String(id);
+    const signs = [...(/^[\p{Z}\p{C}]*$/u.test(text) ? `'${text.replace(/[^ ]/gu, spelled)}'` : text.replace(unseen, spelled))];
     return signs.length <= most ? signs.join("") : signs.slice(0, most).join("").trimEnd() + "…";
   }
 
