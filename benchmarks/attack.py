@@ -1,7 +1,7 @@
 """How many hostile votes, by how many accounts, move an item from the fifth place to the first?
 
-    python benchmarks/attack.py [--only rankings remedies] [--cell TEXT] [--studies 10]
-                                [--first-seed 5000]
+    python benchmarks/attack.py [--only rankings remedies again] [--cell TEXT] [--studies 10]
+                                [--first-seed 5000] [--votes 10 20 40 80 160 320 640]
 
 Simulated studies: 100 honest people with tastes of their own give 40 votes each on random pairs of
 20 items. Then 1, 5 or 25 hostile accounts are added, which is 1, 5 or 20 % of all, with 10 to 640
@@ -21,6 +21,8 @@ rankings  the mean rank of the item by maximum likelihood as if all were one use
 remedies  the same for limits on what an account can do, by maximum likelihood and by ours: repeats
           of a pair count as one vote together, no account weighs more than the median account does,
           accounts are left out that have more votes on one item than chance explains.
+again     the same without all users on a list, once by the settings of the fit with them
+          (`leaderboard_without`), once with all settings chosen anew.
 
 The last column is the number of hostile votes, of all accounts together, from which on the item is
 first in half of the studies; it is interpolated between the numbers tried. No target: this is to
@@ -32,7 +34,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from typing import NamedTuple
 
@@ -262,26 +264,39 @@ def remedied(votes: Comparisons) -> tuple[dict[str, float], list[str]]:
     return found, []
 
 
+def fitted_again(votes: Comparisons) -> tuple[dict[str, float], list[str]]:
+    """Return ranks of the item among those who are on no list, in both ways to find them."""
+    model = ISplitLBI(n_jobs=1).fit(votes)
+    users = model.abnormal_users_
+    if not users:
+        return dict.fromkeys(("settings kept", "settings anew"), rank_of_attacked(model)), []
+    board = model.leaderboard_without(users)
+    kept = 1 + int(np.sum(board.score > board.score[board.items == ITEMS[ATTACKED]]))
+    anew = rank_of_attacked(ours(votes.without(users=users)))
+    return {"settings kept": kept, "settings anew": anew}, []
+
+
 SECTIONS: dict[str, Callable[[Comparisons], tuple[dict[str, float], list[str]]]] = {
     "rankings": ranked,
     "remedies": remedied,
+    "again": fitted_again,
 }
 
 
 # --- studies, and what is printed -----------------------------------------------------------------
 
 
-def first_in_half(is_first: NDArray[np.float64], n_accounts: int) -> str:
+def first_in_half(is_first: NDArray[np.bool_], n_accounts: int, doses: Sequence[int]) -> str:
     """Return from how many hostile votes on the item is first in half of the studies."""
     shares = is_first.mean(axis=0)
     (there,) = np.nonzero(shares >= 0.5)
     if not len(there):
         return "-"
     at = there[0]
-    doses = np.log((1, *DOSES))  # no votes at all are where a single one would be
+    places = np.log((1, *doses))  # no votes at all are where a single one would be
     if at == 0:
         return "0"
-    dose = np.exp(np.interp(0.5, shares[at - 1 : at + 1], doses[at - 1 : at + 1]))
+    dose = np.exp(np.interp(0.5, shares[at - 1 : at + 1], places[at - 1 : at + 1]))
     return f"{n_accounts * dose:.0f}"
 
 
@@ -290,15 +305,17 @@ def without_attack(section: str, seed: int) -> dict[str, float]:
     return SECTIONS[section](together(Study(seed).honest))[0]
 
 
-def one_block(section: str, strategy: Strategy, n_accounts: int, seeds: Iterable[int]) -> None:
+def one_block(
+    section: str, strategy: Strategy, n_accounts: int, seeds: Iterable[int], doses: Sequence[int]
+) -> None:
     """Attack the studies in one way, and print how the item fares as the votes grow in number."""
     rows: list[list[dict[str, float]]] = []
-    kinds = {dose: Counter[str]() for dose in DOSES}
+    kinds = {dose: Counter[str]() for dose in doses}
     for seed in seeds:
         study = Study(seed)
         attack = study.attack(strategy, n_accounts)
         rows.append([without_attack(section, seed)])
-        for dose in DOSES:
+        for dose in doses:
             votes = together(study.honest, attack.first_of_each(dose, n_accounts))
             found, named = SECTIONS[section](votes)
             rows[-1].append(found)
@@ -311,10 +328,10 @@ def one_block(section: str, strategy: Strategy, n_accounts: int, seeds: Iterable
             f"{'-':>6}" if np.isnan(mean) else f"{mean:>6.{2 if is_share else 1}f}"
             for mean in values.mean(axis=0)
         )
-        half = "" if is_share else f"{first_in_half(values == 1, n_accounts):>8}"
+        half = "" if is_share else f"{first_in_half(values == 1, n_accounts, doses):>8}"
         print(f"{title}  {name:<21}{cells}{half}", flush=True)
     for dose in SHOWN_DOSES:
-        if kinds[dose]:
+        if kinds.get(dose):
             said = ", ".join(f"{kind} {count}" for kind, count in kinds[dose].most_common())
             print(f"{title}  kinds with {dose} votes: {said}", flush=True)
 
@@ -325,9 +342,11 @@ def main() -> int:
     parser.add_argument("--cell", default="", help="only attacks whose name has this text")
     parser.add_argument("--studies", type=int, default=10, help="of each line")
     parser.add_argument("--first-seed", type=int, default=5000)
+    parser.add_argument("--votes", type=int, nargs="+", choices=DOSES, default=DOSES)
     asked = parser.parse_args()
     if asked.studies < 1:
         parser.error("--studies must be at least 1.")
+    doses = sorted(set(asked.votes))
     seeds = range(asked.first_seed, asked.first_seed + asked.studies)
     cells = [
         (strategy, n_accounts)
@@ -342,11 +361,11 @@ def main() -> int:
         print(f"{section}: mean rank of the item, by votes of each of the hostile accounts")
         print(
             f"{'attack':<10} by  {'':<21}"
-            + "".join(f"{dose:>6}" for dose in (0, *DOSES))
+            + "".join(f"{dose:>6}" for dose in (0, *doses))
             + "   first"
         )
         for strategy, n_accounts in cells:
-            one_block(section, strategy, n_accounts, seeds)
+            one_block(section, strategy, n_accounts, seeds, doses)
     return 0
 
 
