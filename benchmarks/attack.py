@@ -1,7 +1,7 @@
 """How many hostile votes, by how many accounts, move an item from the fifth place to the first?
 
-    python benchmarks/attack.py [--only rankings remedies again] [--cell TEXT] [--studies 10]
-                                [--first-seed 5000] [--votes 10 20 40 80 160 320 640]
+    python benchmarks/attack.py [--only rankings remedies again lead] [--cell TEXT]
+                                [--studies 10] [--first-seed 5000] [--votes 10 20 40 80 160 320 640]
 
 Simulated studies: 100 honest people with tastes of their own give 40 votes each on random pairs of
 20 items. Then 1, 5 or 25 hostile accounts are added, which is 1, 5 or 20 % of all, with 10 to 640
@@ -23,6 +23,8 @@ remedies  the same for limits on what an account can do, by maximum likelihood a
           accounts are left out that have more votes on one item than chance explains.
 again     the same without all users on a list, once by the settings of the fit with them
           (`leaderboard_without`), once with all settings chosen anew.
+lead      on how many accounts the first place rests, whoever has it: without so many, another item
+          is first by maximum likelihood; and the share of these accounts that is hostile.
 
 The last column is the number of hostile votes, of all accounts together, from which on the item is
 first in half of the studies; it is interpolated between the numbers tried. No target: this is to
@@ -40,6 +42,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit
 from scipy.stats import betabinom, norm
 
 from isplitlbi import Comparisons, ISplitLBI, MarginMLE
@@ -276,10 +279,57 @@ def fitted_again(votes: Comparisons) -> tuple[dict[str, float], list[str]]:
     return {"settings kept": kept, "settings anew": anew}, []
 
 
+def lead(votes: Comparisons) -> tuple[dict[str, float], list[str]]:
+    """Return how few accounts the first place rests on, and the share of these that is hostile.
+
+    Accounts are left out in the order of what each adds to the lead, by one step of Newton's method
+    without that account. Where another item comes first is found by fits without so many.
+    """
+    model = MarginMLE().fit(votes)
+    order = np.argsort(-_added_to_lead(votes, model))
+    first = model.items_[model.consensus_.argmax()]
+    enough, too_few = votes.n_users - 1, 0
+    tried = 1
+    while enough - too_few > 1:
+        others = MarginMLE().fit(votes.alone(~np.isin(votes.user, order[:tried])))
+        if others.items_[others.consensus_.argmax()] == first:
+            too_few = tried
+        else:
+            enough = tried
+        tried = min(2 * tried, enough) if enough == votes.n_users - 1 else (too_few + enough) // 2
+    is_hostile = model.users_[order[:enough]] >= USERS[N_HONEST]
+    return {"accounts it rests on": enough, "hostile among them": float(is_hostile.mean())}, []
+
+
+def _added_to_lead(votes: Comparisons, model: MarginMLE) -> NDArray[np.float64]:
+    """Return what every account adds to the distance of the first item to the second."""
+    scores, threshold = model.consensus_, model.threshold_
+    margin = scores[votes.left] - scores[votes.right]
+    below, above = expit(margin - threshold), expit(margin + threshold)
+    is_left, is_right = votes.outcome > 0, votes.outcome < 0
+    slope = np.where(is_right, 0.0, 1.0 - below) - np.where(is_left, 0.0, above)
+    bend = np.where(is_right, 0.0, below * (1.0 - below))
+    bend += np.where(is_left, 0.0, above * (1.0 - above))
+    sides = np.zeros((len(votes), votes.n_items))
+    sides[np.arange(len(votes)), votes.left] = 1.0
+    sides[np.arange(len(votes)), votes.right] = -1.0
+    second, first = np.argsort(scores)[-2:]
+    apart = np.zeros(votes.n_items)
+    apart[[first, second]] = 1.0, -1.0
+    whole = sides.T @ (bend[:, None] * sides)
+    added = np.zeros(votes.n_users)
+    for user in range(votes.n_users):
+        mine = votes.user == user
+        of_user = sides[mine].T @ (bend[mine, None] * sides[mine])
+        added[user] = apart @ np.linalg.pinv(whole - of_user) @ (slope[mine] @ sides[mine])
+    return added
+
+
 SECTIONS: dict[str, Callable[[Comparisons], tuple[dict[str, float], list[str]]]] = {
     "rankings": ranked,
     "remedies": remedied,
     "again": fitted_again,
+    "lead": lead,
 }
 
 
@@ -328,7 +378,8 @@ def one_block(
             f"{'-':>6}" if np.isnan(mean) else f"{mean:>6.{2 if is_share else 1}f}"
             for mean in values.mean(axis=0)
         )
-        half = "" if is_share else f"{first_in_half(values == 1, n_accounts, doses):>8}"
+        is_rank = not is_share and section != "lead"
+        half = "" if not is_rank else f"{first_in_half(values == 1, n_accounts, doses):>8}"
         print(f"{title}  {name:<21}{cells}{half}", flush=True)
     for dose in SHOWN_DOSES:
         if kinds.get(dose):
@@ -339,7 +390,7 @@ def one_block(
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", nargs="+", choices=SECTIONS, default=list(SECTIONS))
-    parser.add_argument("--cell", default="", help="only attacks whose name has this text")
+    parser.add_argument("--cell", default="", help="attacks by how they begin, such as half 25")
     parser.add_argument("--studies", type=int, default=10, help="of each line")
     parser.add_argument("--first-seed", type=int, default=5000)
     parser.add_argument("--votes", type=int, nargs="+", choices=DOSES, default=DOSES)
@@ -352,13 +403,14 @@ def main() -> int:
         (strategy, n_accounts)
         for strategy in STRATEGIES.values()
         for n_accounts in ACCOUNTS
-        if asked.cell in f"{strategy.name} {n_accounts}"
+        if f"{strategy.name} {n_accounts}".startswith(asked.cell)
     ]
     if not cells:
         print("nothing was measured: there is no attack of that name.")
         return 1
     for section in asked.only:
-        print(f"{section}: mean rank of the item, by votes of each of the hostile accounts")
+        what = "accounts" if section == "lead" else "rank of the item"
+        print(f"{section}: mean {what}, by votes of each of the hostile accounts")
         print(
             f"{'attack':<10} by  {'':<21}"
             + "".join(f"{dose:>6}" for dose in (0, *doses))
