@@ -198,3 +198,43 @@ def test_what_a_process_holds_after_many_fits_is_measured(run_here):
         "threads",
     ]
     assert done.stdout.splitlines()[-1].startswith("fits: 3 checks, ")
+
+
+def test_the_page_on_clusters_shows_every_outage_that_is_tried(run_here, monkeypatch):
+    pytest.importorskip("distributed", reason="needs dask (pip install .[dask])")
+    done = run_here("outages.py", "--only", "an earthquake")
+    assert done.returncode == 2
+    assert "there is no outage 'an earthquake'" in done.stderr
+    monkeypatch.syspath_prepend(BENCHMARKS)
+    outages = importlib.import_module("outages")
+    names = [*(each.name for each in outages.outages(1.0)), *outages.OTHERS]
+    page = (BENCHMARKS.parent / "docs" / "scaling.md").read_text(encoding="utf-8")
+    shown = [line for line in page.splitlines() if line.startswith(tuple(names))]
+    assert [line[:54].rstrip() for line in shown] == names
+    assert not any("MISSED" in line for line in shown)
+
+
+def test_files_in_which_anything_stands_are_read_or_refused(run_here):
+    done = run_here("hostile_files.py", "--files", "40")
+    assert done.returncode == 0, done.stdout + done.stderr
+    last = done.stdout.splitlines()[-1]
+    assert last.startswith("hostile files: 40 files, ") and " 0 failed, at most " in last
+
+
+def test_an_attack_of_one_account_is_measured_in_all_ways(run_here):
+    done = run_here("attack.py", "--studies", "1", "--cell", "promote 1", "--votes", "640")
+    assert done.returncode == 0, done.stderr
+    assert max(map(len, done.stdout.splitlines())) <= 100
+    rows = {line[15:36].strip(): line[36:].split() for line in done.stdout.splitlines()}
+    assert rows["one ranking"] == [rows["ours"][0], "1.0", "25"]
+    assert float(rows["ours"][1]) > 3.0
+    assert rows["hostile on a list"] == ["-", "1.00"]
+    assert rows["one, no devoted"] == [rows["one ranking"][0]] * 2 + ["-"]
+    assert rows["hostile among them"] == ["0.00", "1.00"]
+    assert "promote     1  kinds with 640 votes: promoter 1" in done.stdout
+
+
+def test_an_attack_that_is_unknown_is_not_passed_in_silence(run_here):
+    done = run_here("attack.py", "--cell", "no such attack")
+    assert done.returncode == 1
+    assert done.stdout.startswith("nothing was measured")

@@ -7,6 +7,7 @@ import inspect
 import re
 import sys
 from graphlib import CycleError
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -159,6 +160,17 @@ def test_a_script_draws_the_votes_that_pages_read(name, tmp_path, monkeypatch):
     for file in written:
         kept = (ROOT / "docs" / name).with_name(file.name)
         assert file.read_text(encoding="utf-8") == kept.read_text(encoding="utf-8"), file.name
+
+
+def test_the_curves_of_attacks_are_those_of_the_table_on_their_page():
+    pytest.importorskip("matplotlib")
+    figures = script("figures")
+    votes, ranks = figures.read_attacks()
+    assert votes[0] == 0
+    assert votes == sorted(set(votes))
+    for panel in product(figures.STRATEGIES, figures.ACCOUNTS, figures.RANKINGS):
+        assert len(ranks[panel]) == len(votes)
+        assert all(1 <= rank <= 20 for rank in ranks[panel])
 
 
 # --- what pages name ----------------------------------------------------------------------------

@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from crowds import SCORES, agreeing, gather, vote
+from isplitlbi import Comparisons
 from isplitlbi.abnormal import KINDS, find_abnormal
+from isplitlbi.evaluation.simulate import simulate
 from isplitlbi.model.links import Logistic
 from isplitlbi.solvers.likelihood import fit_consensus
 
@@ -123,3 +125,24 @@ def test_two_honest_users_of_a_kind_are_no_ring(place, found):
 def test_hardly_anybody_is_listed_where_all_agree():
     for seed in range(3):
         assert findings(agreeing(150, 40, seed)).flagged.sum() <= 2
+
+
+def test_who_turns_the_best_items_down_whenever_they_are_shown_is_no_copier():
+    honest = simulate(
+        n_users=60, n_items=20, votes_per_user=(40, 40), score_sd=1.0, threshold=0.5,
+        abnormal_share=0.0, random_state=0,
+    ).votes  # fmt: skip
+    rng = np.random.default_rng(0)
+    order = np.argsort(-fit_consensus(honest, LINK).scores)
+    best, other = rng.choice(order[:4], 640), rng.choice(order[4:], 640)
+    is_left = rng.random(640) < 0.5
+    left, right = np.where(is_left, [best, other], [other, best])
+    hostile = Comparisons.from_arrays(
+        ["hostile"] * 640, honest.items[left], honest.items[right], np.where(is_left, -1, 1)
+    )
+    votes = Comparisons.joined(honest, hostile)
+    found = findings(votes)
+    user = votes.users.tolist().index("hostile")
+    assert found.flagged[user]
+    assert found.kind[user] != "copier"
+    assert "has the order of the consensus" not in found.explanation[user]

@@ -11,6 +11,7 @@ from crowds import KIND_OF
 from isplitlbi.abnormal.evidence import Way
 from isplitlbi.abnormal.found import LISTS, UNRELIABLE
 from isplitlbi.abnormal.kinds import (
+    COPIED,
     KINDS,
     LOPSIDED,
     ONE_ANSWER,
@@ -118,3 +119,8 @@ def test_a_user_without_a_clear_side_is_not_called_position_biased():
     )
     assert KINDS["position-biased"].claims(Beyond.ANSWERS, found).tolist() == [False, True]
     assert KINDS["careless"].claims(Beyond.ANSWERS, found).tolist() == [True, False]
+
+
+def test_nobody_with_the_order_turned_round_is_a_copier():
+    found = outcomes(2)._replace(slope=np.array([-4.0, 6.0]), ties=np.zeros(2))
+    assert KINDS["copier"].claims(COPIED, found).tolist() == [False, True]

@@ -352,6 +352,10 @@ class Copier(_OtherScale):
     explanations = (COPIED,)
     quality = 0.5  # whether such a user looks at the items, the votes cannot tell
 
+    def covers(self, explanation: Explanation, found: Outcome) -> Mask:
+        """Tell by a larger slope: who turns some items down without any noise is no copier."""
+        return found.slope > 1.0
+
 
 class Blunter(_OtherScale):
     """Votes less surely than the consensus would, but by the items."""

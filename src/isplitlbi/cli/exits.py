@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from isplitlbi.cli.flags import as_option
 from isplitlbi.errors import ISplitLBIError
+from isplitlbi.markup import printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -92,7 +93,7 @@ def _complete(command: Callable[[], object]) -> None:
 def _exit(sentence: str, code: int) -> NoReturn:
     # What fails here would be tried again by Python, which tells of it in its own words.
     try:
-        print(f"isplitlbi: {sentence}", file=sys.stderr)
+        print(f"isplitlbi: {printable(sentence)}", file=sys.stderr)
     except OSError:
         sys.stderr = None
     try:

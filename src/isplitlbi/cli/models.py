@@ -23,6 +23,7 @@ from isplitlbi.cli.options import (
     refuse_existing_file,
 )
 from isplitlbi.errors import InvalidSetting
+from isplitlbi.markup import printable
 from isplitlbi.output.people import print_abnormal, print_user
 from isplitlbi.output.summary import (
     print_card,
@@ -333,7 +334,7 @@ def predict(
     with late_bar("Predicting", quiet or shows_rows) as progress, rows as write:
         found = predict_in_bulk(fitted, batches, write, progress, estimate)  # type: ignore[arg-type]
     if output is not None:
-        print(f"Predictions: {output} ({found.n_pairs:,} pairs).")
+        print(f"Predictions: {printable(str(output))} ({found.n_pairs:,} pairs).")
     if not quiet and (sentence := found.unknown.sentence()):
         remark(sentence)
 
@@ -364,7 +365,7 @@ def recommend(
     )
     if format is Format.table and not found:
         other = "as good as" if better_than is None else "better than"
-        none = f"No {fitted.nouns.item} is {other} {same_as or better_than}."
+        none = f"No {fitted.nouns.item} is {other} {printable(same_as or better_than or '')}."
         standard_output().print(none, markup=False)
     elif format is Format.table:
         print_recommended(standard_output(), fitted, found)
@@ -408,7 +409,8 @@ def save_report(
 
     with progress_bar("Report", quiet) as progress:
         write_report(model, file, title=title, since=since, progress=progress)
-    print(f"Report: {file} ({file.stat().st_size / 1e6:.1f} MB). Open it in a browser.")
+    size = f"{file.stat().st_size / 1e6:.1f} MB"
+    print(f"Report: {printable(str(file))} ({size}). Open it in a browser.")
 
 
 # --- models and their ids ------------------------------------------------------------------
