@@ -23,6 +23,7 @@ from isplitlbi.cli.options import (
     refuse_existing_file,
 )
 from isplitlbi.errors import InvalidSetting
+from isplitlbi.markup import printable
 from isplitlbi.output.people import print_abnormal, print_user
 from isplitlbi.output.summary import (
     print_card,
@@ -124,7 +125,7 @@ def _show_sparse(model: ScoreEstimator, user: Any, estimate: Any, format: Format
         meaning = "has left the consensus at the chosen time, so both estimates are the same"
     else:
         meaning = "has not left the consensus at the chosen time, so this is the consensus"
-    remark(f"{user} {meaning}.")
+    remark(f"{printable(str(user))} {meaning}.")
 
 
 # --- abnormal ------------------------------------------------------------------------------
@@ -364,7 +365,7 @@ def recommend(
     )
     if format is Format.table and not found:
         other = "as good as" if better_than is None else "better than"
-        none = f"No {fitted.nouns.item} is {other} {same_as or better_than}."
+        none = f"No {fitted.nouns.item} is {other} {printable(same_as or better_than or '')}."
         standard_output().print(none, markup=False)
     elif format is Format.table:
         print_recommended(standard_output(), fitted, found)

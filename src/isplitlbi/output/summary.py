@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from isplitlbi.markup import printable
+from isplitlbi.markup import printable, printable_sentence
 from isplitlbi.output.terminal import (
     fits,
     in_cell,
@@ -179,6 +179,8 @@ def print_tiers(
     from rich.table import Table
     from rich.text import Text
 
+    from isplitlbi.data.vocabulary import counted
+
     ranking = model.ranking(user)
     if ranking.tier is None:
         print_ranking(console, model, user, MOST_WITHOUT_TIERS if most else None)
@@ -197,7 +199,7 @@ def print_tiers(
         table.add_row(str(tier), Text(", ".join(members)))
     print_table(console, table)
     if most is not None and len(by_tier) > most:
-        console.print(f"... and {len(by_tier) - most} more tiers.")
+        console.print(f"... and {counted(len(by_tier) - most, 'more tier')}.")
     _print_below(console, model, ranking, with_habits=user is None)
 
 
@@ -312,6 +314,6 @@ def print_card(console: Console, model: ScoreEstimator, user: Any) -> None:
     console.print(f"{printable(str(user))}, {counted(card.n_votes, 'vote')}:", markup=False)
     table = Table.grid(padding=(0, 1, 0, 0))
     for sentence in card.words:
-        table.add_row("-", Text(printable(sentence)))
+        table.add_row("-", Text(printable_sentence(sentence)))
     console.print(table)
     console.print()

@@ -10,7 +10,7 @@ from contextlib import ExitStack, contextmanager
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from isplitlbi.markup import printable
+from isplitlbi.markup import printable, printable_sentence
 from isplitlbi.nouns import NOUNS, Nouns
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ def of_ids(console: Console) -> dict[str, Any]:
 
 
 def print_table(console: Console, table: Table) -> None:
-    """Print a table; where there is no terminal, no id in it is broken, however long."""
+    """Print a table; where there is no terminal, no id in it is broken into lines."""
     from rich.measure import Measurement
 
     if not console.is_terminal:
@@ -229,7 +229,7 @@ def print_check(
     findings = Table.grid(padding=(0, 2, 1, 0))
     for finding in diagnosis.findings:
         severity = finding.severity.name.lower()
-        findings.add_row(Text(severity, style="bold"), Text(printable(finding.in_words(nouns))))
+        findings.add_row(Text(severity, style="bold"), Text(printable_sentence(finding.in_words(nouns))))
     console.print()
     console.print(findings)
 
