@@ -229,7 +229,9 @@ def print_check(
     findings = Table.grid(padding=(0, 2, 1, 0))
     for finding in diagnosis.findings:
         severity = finding.severity.name.lower()
-        findings.add_row(Text(severity, style="bold"), Text(printable_sentence(finding.in_words(nouns))))
+        findings.add_row(
+            Text(severity, style="bold"), Text(printable_sentence(finding.in_words(nouns)))
+        )
     console.print()
     console.print(findings)
 
