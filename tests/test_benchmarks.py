@@ -186,3 +186,18 @@ def test_agreement_is_timed_and_data_that_is_absent_is_skipped(run_here, tmp_pat
     assert "1,000 votes" in done.stdout
     last = done.stdout.splitlines()[-1]
     assert last.startswith("agreement: no alpha compared, time grows ")
+
+
+def test_no_small_study_breaks_a_fit_whatever_its_settings(run_here):
+    done = run_here("fuzz.py", "--studies", "200", "--most-votes", "40", "--first-seed", "50000")
+    assert done.returncode == 0, done.stdout + done.stderr
+    last = done.stdout.splitlines()[-1]
+    assert last.startswith("fuzz: 200 studies, ") and last.endswith("; 0 failed")
+
+
+def test_large_studies_are_measured_by_the_command_line():
+    done = run("large.py", "--only", "users", "ids", "--commands", "check", "--share", "0.005")
+    assert done.returncode == 0, done.stdout + done.stderr
+    _, *lines, last = done.stdout.splitlines()
+    assert [line.split()[:2] for line in lines] == [["users", "check"], ["ids", "check"]]
+    assert last == "large: 2 commands, 0 beyond what they may take"
