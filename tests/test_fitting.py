@@ -12,7 +12,7 @@ from sklearn.metrics import log_loss as sklearn_log_loss
 from isplitlbi import ISplitLBI, fitting
 from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.data.splits import folds_within_user
-from isplitlbi.errors import InvalidSetting, InvalidVotes, PathFailed, UnreadableCheckpoint
+from isplitlbi.errors import InvalidSetting, PathFailed, UnreadableCheckpoint
 from isplitlbi.evaluation.simulate import simulate
 from isplitlbi.fitting import FitSettings, fit
 from isplitlbi.model.links import Logistic

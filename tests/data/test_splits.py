@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from isplitlbi import Comparisons, InvalidVotes
+from isplitlbi import Comparisons
 from isplitlbi.data.splits import (
     fold_of_votes,
     folds_within_user,
@@ -160,7 +160,9 @@ def test_folds_do_not_depend_on_the_order_of_the_rows(rows, seed, grouped, rando
 
 @pytest.mark.parametrize("n_folds", [-1, 0, 1, 2.5, 6])
 def test_a_number_of_folds_that_cannot_be_dealt_is_refused(n_folds):
-    with pytest.raises(InvalidSetting, match=rf"n_folds is {n_folds}[;,] .*(2 or more|only 5 votes)"):
+    with pytest.raises(
+        InvalidSetting, match=rf"n_folds is {n_folds}[;,] .*(2 or more|only 5 votes)"
+    ):
         folds_within_user(FIVE, n_folds)
 
 
