@@ -37,9 +37,9 @@ SMALLEST_STEP = 1e-9  # of the time reached
 MOST_GROWTH = 2.0  # of a step over the last; the formula is stable up to 2.4
 ROUGHNESS = 5.0  # of paths in cross-validation, in their tolerance
 NEWTON_ACCURACY = 3.0  # of the tolerance: a Newton step shorter than this is the last
-# A step shorter than this, of the time reached, may be so for what Newton's method left to do: where
-# the density of a link has a corner, that is taken for an error in time, and no shorter step mends
-# it. Such a step is solved for more closely.
+# A step shorter than this, of the time reached, may be so for what Newton's method left undone:
+# where the density of a link has a corner, that is taken for an error in time, and no shorter step
+# mends it. Such a step is solved for more closely.
 SHORT_STEP, MORE_ACCURATE = 1e-3, 1e-2
 
 
