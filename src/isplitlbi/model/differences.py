@@ -185,8 +185,8 @@ def n_surely_apart(
         nearest = reach * np.sqrt(variance[begin:end].min() + least)
         far = int(np.searchsorted(-score, nearest - score[begin], side="right"))
         if far < n_items:
-            apart = score[begin:end, None] - score[far:]
-            apart = apart > reach * np.sqrt(variance[begin:end, None] + variance[far:])
+            off = score[begin:end, None] - score[far:]
+            apart = off > reach * np.sqrt(variance[begin:end, None] + variance[far:])
             worse[begin:end] = apart.sum(axis=1)
             better[far:] += apart.sum(axis=0)
         begin = end
