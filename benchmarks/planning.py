@@ -447,10 +447,10 @@ def thin() -> bool:
 
 def time_it() -> bool:
     """Say how long the next 100 pairs take, and what memory."""
-    print("items  users   votes  seconds of next_pairs(100)  of these, of the certainty    peak MB")
-    for n_items, n_users in ((100, 100), (1_000, 1_000)):
+    print(" items  users   votes  seconds of next_pairs(100)  of these, of the certainty    peak MB")
+    for n_items, n_users in ((100, 100), (1_000, 1_000), (10_000, 1_000)):
         people = People(3, n_items, n_users, "alike")
-        n_votes = 20 * n_users
+        n_votes = max(20 * n_users, 4 * n_items)
         votes = people.answer(*first_design(n_items, n_users, n_votes))
         model = ISplitLBI(with_tests=False).fit(votes)
         begun = perf_counter()
@@ -461,7 +461,7 @@ def time_it() -> bool:
         status = Path("/proc/self/status").read_text()
         peak = int(status.split("VmHWM:")[1].split()[0]) // 1024
         print(
-            f"{n_items:>5}{n_users:>7}{n_votes:>8}{ended - begun:>28.1f}{between - begun:>33.1f}"
+            f"{n_items:>6}{n_users:>7}{n_votes:>8}{ended - begun:>28.1f}{between - begun:>33.1f}"
             f"{peak:>10}",
             flush=True,
         )

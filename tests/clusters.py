@@ -1,5 +1,6 @@
 """Clusters for tests: a scheduler and its workers, in processes of their own, on loopback."""
 
+import json
 import os
 import subprocess
 import sys
@@ -13,13 +14,17 @@ ALONE = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREA
 
 
 class Processes:
-    """A scheduler and its workers, started from the command line."""
+    """A scheduler and its workers, started from the command line.
 
-    def __init__(self, folder):
-        self.folder, self.workers = folder, []
+    Settings are variables of the environment that Dask reads.
+    """
+
+    def __init__(self, folder, protocol="tcp", **settings):
+        self.folder, self.workers, self.settings = folder, [], settings
         self.file = folder / "scheduler.json"
         self.scheduler = self._start(
             "scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard",
+            "--protocol", protocol,
             "--scheduler-file", str(self.file),
         )  # fmt: skip
         deadline = time.monotonic() + 60
@@ -32,7 +37,8 @@ class Processes:
         return subprocess.Popen(
             [sys.executable, DASK, *arguments], stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL, cwd=self.folder,
-            env=os.environ | ALONE | {"PYTHONPATH": os.pathsep.join(filter(None, paths))},
+            env=os.environ | ALONE | {"PYTHONPATH": os.pathsep.join(filter(None, paths))}
+            | self.settings,
         )  # fmt: skip
 
     def add(self, n_workers):
@@ -44,10 +50,14 @@ class Processes:
                 )
             )  # fmt: skip
 
-    def client(self, n_workers):
+    @property
+    def address(self):
+        return json.loads(self.file.read_text(encoding="utf-8"))["address"]
+
+    def client(self, n_workers, **how):
         from distributed import Client
 
-        client = Client(scheduler_file=str(self.file), direct_to_workers=True)
+        client = Client(scheduler_file=str(self.file), direct_to_workers=True, **how)
         if n_workers:
             client.wait_for_workers(n_workers, timeout=60)
         return client
@@ -59,12 +69,12 @@ class Processes:
 
 
 @contextmanager
-def processes(folder, n_workers):
+def processes(folder, n_workers, security=None, **settings):
     """Give a cluster of so many workers, and a client of it."""
-    started = Processes(folder)
+    started = Processes(folder, **settings)
     try:
         started.add(n_workers)
-        with started.client(n_workers) as client:
+        with started.client(n_workers, security=security) as client:
             yield started, client
     finally:
         started.stop()

@@ -70,7 +70,7 @@ def small_model():
     return ISplitLBI(n_folds=3).fit(votes)
 
 
-# Ids that strangers might choose; the first fourteen can be shown as they are.
+# Ids that strangers might choose; the first fourteen can be shown as they are, but for U+202E.
 HOSTILE = [
     "<script>document.title='owned'</script>",
     "</script><script>document.title='owned'</script>",

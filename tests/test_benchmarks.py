@@ -202,3 +202,24 @@ def test_large_studies_are_measured_by_the_command_line():
     _, *lines, last = done.stdout.splitlines()
     assert [line.split()[:2] for line in lines] == [["users", "check"], ["ids", "check"]]
     assert last == "large: 2 commands, 0 beyond what they may take"
+
+
+def test_the_page_on_clusters_shows_every_outage_that_is_tried(run_here, monkeypatch):
+    pytest.importorskip("distributed", reason="needs dask (pip install .[dask])")
+    done = run_here("outages.py", "--only", "an earthquake")
+    assert done.returncode == 2
+    assert "there is no outage 'an earthquake'" in done.stderr
+    monkeypatch.syspath_prepend(BENCHMARKS)
+    outages = importlib.import_module("outages")
+    names = [*(each.name for each in outages.outages(1.0)), *outages.OTHERS]
+    page = (BENCHMARKS.parent / "docs" / "scaling.md").read_text(encoding="utf-8")
+    shown = [line for line in page.splitlines() if line.startswith(tuple(names))]
+    assert [line[:54].rstrip() for line in shown] == names
+    assert not any("MISSED" in line for line in shown)
+
+
+def test_files_in_which_anything_stands_are_read_or_refused(run_here):
+    done = run_here("hostile_files.py", "--files", "40")
+    assert done.returncode == 0, done.stdout + done.stderr
+    last = done.stdout.splitlines()[-1]
+    assert last.startswith("hostile files: 40 files, ") and " 0 failed, at most " in last

@@ -47,6 +47,12 @@ NOT_RUN = {
     ("leaderboard.md", "$ isplitlbi rank age"): REAL,
     ("scaling.md", "pip install '.[dask]'"): CLUSTER,
     ("scaling.md", "from distributed import Client"): CLUSTER,
+    ("scaling.md", "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes "
+     "-days 365 -subj /CN=cluster -out cluster.pem -keyout cluster-key.pem"): CLUSTER,
+    ("scaling.md", "from distributed.security import Security"): CLUSTER,
+    ("scaling.md", "export DASK_DISTRIBUTED__COMM__TLS__CA_FILE=cluster.pem"): CLUSTER,
+    ("cluster.md", "dask scheduler                                                    # on one "
+     "machine; it says its address"): CLUSTER,
 }  # fmt: skip
 
 

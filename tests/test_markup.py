@@ -1,5 +1,6 @@
 """What notebooks show: short, and no id is ever taken for HTML."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -21,6 +22,28 @@ def test_no_text_becomes_markup(text):
     for tag in ("p", "table", "tr", "th", "td"):
         inner = inner.replace(f"<{tag}>", "").replace(f"</{tag}>", "")
     assert "<" not in inner and ">" not in inner
+
+
+@given(st.text())
+def test_no_text_does_anything_to_a_terminal_and_what_can_be_seen_stays(text):
+    shown = printable_sentence(text)
+    assert all(sign.isprintable() or sign in "\u200c\u200d" for sign in shown)
+    if not any(sign in "\u200c\u200d" for sign in text):
+        each = [sign if sign.isprintable() else ascii(sign)[1:-1] for sign in text]
+        assert shown == "".join(each)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("👩\u200d👧", "👩\u200d👧"), ("می\u200cخواهم", "می\u200cخواهم"),
+        ("te\u200da", r"te\u200da"),
+        ("é\u200d", r"é\u200d"), ("\u200dé", r"\u200dé"), ("é\u200d\u200dé", r"é\u200d\u200dé"),
+        ("a\\b", "a\\b"), ("thé\n", r"thé\n"),
+    ],
+)  # fmt: skip
+def test_what_joins_letters_or_an_emoji_is_no_hidden_character(text, shown):
+    assert printable(text) == shown
 
 
 def test_votes_show_their_figures_and_the_first_of_them():
@@ -52,7 +75,7 @@ def test_a_model_whose_users_were_tested_says_how_many_are_abnormal():
 @given(st.text(min_size=201))
 def test_an_id_that_would_fill_a_screen_is_shown_by_its_beginning_and_its_end(text):
     shown, whole = printable(text), printable_sentence(text)
-    assert len(shown) < 200 and shown.isprintable()
+    assert len(shown) < 200
     assert shown.startswith(whole[:100]) and f"{whole[-60:]} ({len(text):,} characters)" in shown
 
 

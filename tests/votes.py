@@ -40,6 +40,9 @@ def random_votes(
     )
 
 
+# What ids may consist of: anything but NUL and half of a character.
+letters = st.characters(codec="utf-8", exclude_characters="\0")
+
 # Few users, items and weights, so that votes repeat; weights whose sums depend on their order.
 rows = st.lists(
     st.tuples(

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Any
 
-__all__ = ["as_html", "printable", "printable_sentence"]
+__all__ = ["as_html", "is_unseen", "printable", "printable_sentence"]
 
 LONGEST = 60  # characters of a text that is shown
 # Of a longer id, the beginning and the end are shown, each so long: it must not fill a screen.
@@ -42,8 +43,8 @@ def printable(text: str) -> str:
     Of a very long one, that is its beginning, its end, and how long it is: tables in CSV and JSON
     have it whole.
 
-    >>> printable("tea"), printable(chr(7))[1:]
-    ('tea', 'x07')
+    >>> printable("tea"), printable("thé" + chr(7)) == "thé" + chr(92) + "x07"
+    ('tea', True)
     >>> len(printable("tea" * 5_000))
     184
     """
@@ -55,4 +56,25 @@ def printable(text: str) -> str:
 
 def printable_sentence(text: str) -> str:
     """Return the same of a sentence, however long it is."""
-    return text if text.isprintable() else ascii(text)[1:-1]
+    if text.isprintable():
+        return text
+    return "".join(
+        ascii(sign)[1:-1] if is_unseen(text, place) or _is_no_sign(sign) else sign
+        for place, sign in enumerate(text)
+    )
+
+
+_JOINERS = "\u200c\u200d"  # between letters of some scripts, and between the parts of an emoji
+_UNSEEN = ("Cc", "Cf", "Cs", "Zl", "Zp")  # control, format, surrogates, ends of lines
+
+
+def _is_no_sign(sign: str) -> bool:
+    return not sign.isprintable() and sign not in _JOINERS
+
+
+def is_unseen(text: str, place: int) -> bool:
+    """Tell whether a character does something in place of being seen, or nothing at all."""
+    if text[place] in _JOINERS:
+        around = text[max(place - 1, 0) : place] + text[place + 1 : place + 2]
+        return len(around) < 2 or any(sign.isascii() or sign in _JOINERS for sign in around)
+    return unicodedata.category(text[place]) in _UNSEEN

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from isplitlbi import Comparisons, InvalidVotes
 from isplitlbi.data.vocabulary import Vocabulary
 from isplitlbi.errors import InvalidSetting
-from votes import arrays_of, as_tuples, assert_same, from_rows, random_votes
+from votes import arrays_of, as_tuples, assert_same, from_rows, letters, random_votes
 from votes import rows as vote_rows
 
 TABLE = {
@@ -170,11 +170,30 @@ def test_integer_ids_of_any_width_come_back_as_the_same_numbers(dtype):
     assert votes.items[votes.left].tolist() == ids.tolist()
 
 
-@given(st.lists(st.text(min_size=1), min_size=2, max_size=20, unique=True))
+@given(st.lists(st.text(letters, min_size=1), min_size=2, max_size=20, unique=True))
 def test_any_text_is_an_id(ids):
     votes = Comparisons.from_arrays(ids, ids, ids[1:] + ids[:1], [0] * len(ids))
     assert votes.users[votes.user].tolist() == ids
     assert votes.items[votes.right].tolist() == ids[1:] + ids[:1]
+
+
+@pytest.mark.parametrize("column", ["user", "left", "right", "group", "id"])
+@pytest.mark.parametrize("text", ["\0", "tea\0", "\0tea", "te\0a"])
+def test_a_text_with_a_nul_is_no_id(column, text):
+    columns = TABLE | {"id": list("abcde")} | {column: ["x", "y", text, "z", text]}
+    columns |= {} if column == "group" else {"group": ["g"] * 5}
+    columns["outcome"] = columns.pop("winner")
+    with pytest.raises(InvalidVotes, match=r"^votes, rows 3 and 5: .* has a NUL in it, which"):
+        Comparisons.from_arrays(**columns)
+
+
+@pytest.mark.parametrize("value", [["a"], ("a", "b"), {"a": 1}, np.array([1, 2]), np.array([])])
+def test_a_value_that_holds_others_is_no_id_and_no_panic(value):
+    users = np.empty(2, dtype=object)
+    users[:] = ["ann", "bob"]
+    users[1] = value
+    with pytest.raises(InvalidVotes, match=r"^votes: user holds values of type .*; use strings or"):
+        Comparisons.from_arrays(users, ["a", "b"], ["b", "a"], [1, 0])
 
 
 # --- errors --------------------------------------------------------------------------------
@@ -250,7 +269,7 @@ BAD_COLUMNS = {
     "ids far beyond 64 bits": ({"user": [1, 2, 3, 4, 2**70]},
         ["user", "do not fit", "at most 64 bits"]),
     "broken text": ({"user": ["ann", "\ud800", "bob", "bob", "eve"]},
-        ["user", "do not fit", "of type str"]),
+        ["row 2: user '\\ud800'", "half of a character"]),
     "no votes": ({name: [] for name in TABLE},
         ["there are no votes", "at least one row"]),
 }  # fmt: skip

@@ -7,119 +7,8 @@ from isplitlbi.data.notes import ReadAs
 from isplitlbi.data.presets import PRESETS
 from isplitlbi.data.readers import read_votes
 from isplitlbi.errors import InvalidSetting, ISplitLBIError
+from layouts import LAYOUTS, LEFT, RIGHT, TIE
 from votes import as_tuples, assert_same
-
-LEFT, TIE, RIGHT = 1, 0, -1
-
-# The columns that matter and some others; then who, which two, and what was said.
-LAYOUTS = {
-    "canonical": (
-        "id,user,left,right,winner\n1,ann,tea,milk,left\n2,bob,milk,tea,tie\n3,bob,tea,milk,right\n",
-        [("ann", "tea", "milk", LEFT), ("bob", "milk", "tea", TIE), ("bob", "tea", "milk", RIGHT)],
-    ),
-    "canonical, numbers": (
-        "user,left,right,outcome\nann,tea,milk,1\nbob,milk,tea,0\nbob,tea,milk,-1\n",
-        [("ann", "tea", "milk", LEFT), ("bob", "milk", "tea", TIE), ("bob", "tea", "milk", RIGHT)],
-    ),
-    "evalica": (
-        "worker,left,right,winner\nw1,tea,milk,left\nw2,milk,tea,tie\nw2,milk,tea,right\n",
-        [("w1", "tea", "milk", LEFT), ("w2", "milk", "tea", TIE), ("w2", "milk", "tea", RIGHT)],
-    ),
-    "crowd-kit": (
-        "task,worker,left,right,label\nt1,w1,tea,milk,tea\nt2,w2,tea,milk,milk\nt3,w2,left,tea,left\n",
-        [("w1", "tea", "milk", LEFT), ("w2", "tea", "milk", RIGHT), ("w2", "left", "tea", LEFT)],
-    ),
-    "crowd-kit, before 1.0": (
-        "performer,left,right,label\np1,tea,milk,milk\n",
-        [("p1", "tea", "milk", RIGHT)],
-    ),
-    "arena": (
-        "question_id,model_a,model_b,winner,judge,turn\n"
-        "81,gpt,llama,model_a,j1,1\n82,llama,gpt,model_b,j1,1\n83,gpt,llama,tie,j2,2\n"
-        "84,gpt,llama,tie (bothbad),j2,2\n85,gpt,llama,both_bad,j3,2\n",
-        [("j1", "gpt", "llama", LEFT), ("j1", "llama", "gpt", RIGHT), ("j2", "gpt", "llama", TIE),
-         ("j2", "gpt", "llama", TIE), ("j3", "gpt", "llama", TIE)],
-    ),
-    "arena, user": (
-        "user,model_a,model_b,winner\nu1,gpt,llama,model_b\n",
-        [("u1", "gpt", "llama", RIGHT)],
-    ),
-    "wmt": (
-        "srclang,trglang,judgeID,system1Id,system1rank,system2Id,system2rank\n"
-        "ces,eng,j1,uedin,1,online-A,3\nces,eng,j1,uedin,2,online-A,2\nces,eng,j2,uedin,5,online-A,4\n",
-        [("j1", "uedin", "online-A", LEFT), ("j1", "uedin", "online-A", TIE),
-         ("j2", "uedin", "online-A", RIGHT)],
-    ),
-    "alpaca-eval": (
-        "instruction,output_1,generator_1,output_2,generator_2,annotator,preference\n"
-        "Hi,x,gpt,y,llama,a1,1\nHi,x,gpt,y,llama,a1,2.0\nHi,x,gpt,y,llama,a2,1.5\n",
-        [("a1", "gpt", "llama", LEFT), ("a1", "gpt", "llama", RIGHT), ("a2", "gpt", "llama", TIE)],
-    ),
-    "alpaca-eval, outputs": (
-        "annotator,output_1,output_2,preference\na1,short answer,long answer,2\n",
-        [("a1", "short answer", "long answer", RIGHT)],
-    ),
-    "gavel": (
-        "Annotator ID,Winner ID,Loser ID,Time\n3,12,7,2016-09-18 14:02\n3,7,9,2016-09-18 14:05\n",
-        [("3", "12", "7", LEFT), ("3", "7", "9", LEFT)],
-    ),
-    "winner-loser": (
-        "user,winner,loser\nann,tea,milk\nbob,milk,tea\n",
-        [("ann", "tea", "milk", LEFT), ("bob", "milk", "tea", LEFT)],
-    ),
-    "pwcmp": (
-        "observer,scene,condition_A,condition_B,is_A_selected\no1,s,jpeg,avif,0\no1,s,jpeg,avif,1\n",
-        [("o1", "jpeg", "avif", RIGHT), ("o1", "jpeg", "avif", LEFT)],
-    ),
-    "comparative-judgement": (
-        "judge,candidate_chosen,candidate_not_chosen,timeTaken\nj1,AB12,CD34,4.1\nj2,CD34,EF56,9\n",
-        [("j1", "AB12", "CD34", LEFT), ("j2", "CD34", "EF56", LEFT)],
-    ),
-    "comparative-judgement, other names": (
-        "id,judgeId,chosen,notChosen\n1,j1,AB12,CD34\n2,j2,CD34,EF56\n",
-        [("j1", "AB12", "CD34", LEFT), ("j2", "CD34", "EF56", LEFT)],
-    ),
-    "comparative-judgement, won and lost": (
-        "judge,won,lost\nj1,AB12,CD34\n", [("j1", "AB12", "CD34", LEFT)],
-    ),
-    "label-studio": (
-        "annotation_id,completed_by,left,right,selected\n1,ann@home,tea,milk,left\n"
-        "2,bob@home,tea,milk,right\n",
-        [("ann@home", "tea", "milk", LEFT), ("bob@home", "tea", "milk", RIGHT)],
-    ),
-    "label-studio, short": (
-        "annotator,left,right,selected\na1,tea,milk,right\n", [("a1", "tea", "milk", RIGHT)],
-    ),
-    "potato": (
-        "instance_id,user_id,left,right,selection\ni1,u1,tea,milk,A\ni1,u2,tea,milk,B\n"
-        "i2,u2,milk,water,tie\n",
-        [("u1", "tea", "milk", LEFT), ("u2", "tea", "milk", RIGHT), ("u2", "milk", "water", TIE)],
-    ),
-    "rapidata": (
-        "user,left,right,votedFor,country\nu1,a.jpg,b.jpg,b.jpg,DE\nu2,a.jpg,b.jpg,a.jpg,KE\n",
-        [("u1", "a.jpg", "b.jpg", RIGHT), ("u2", "a.jpg", "b.jpg", LEFT)],
-    ),
-    "argilla": (
-        'user_id,responses\nu1,tea > milk\nu2,"[""milk"", ""tea""]"\nu3,tea = milk\n',
-        [("u1", "tea", "milk", LEFT), ("u2", "milk", "tea", LEFT), ("u3", "tea", "milk", TIE)],
-    ),
-    "potato-ranking": (
-        'user_id,rank_order\nu1,"tea,milk"\nu2,milk=tea\n',
-        [("u1", "tea", "milk", LEFT), ("u2", "milk", "tea", TIE)],
-    ),
-    "rankings": (
-        "user,ranking\nann,tea > milk\nbob,milk=tea\n",
-        [("ann", "tea", "milk", LEFT), ("bob", "milk", "tea", TIE)],
-    ),
-    "ranks": (
-        "user,rank1,rank2\nann,tea,milk\nbob,milk,tea\n",
-        [("ann", "tea", "milk", LEFT), ("bob", "milk", "tea", LEFT)],
-    ),
-    "best-worst": (
-        "user,item1,item2,best,worst\nann,tea,milk,tea,milk\nbob,tea,milk,milk,tea\n",
-        [("ann", "tea", "milk", LEFT), ("bob", "milk", "tea", LEFT)],
-    ),
-}  # fmt: skip
 
 # Rows that may be of any number of items: each is a group.
 GROUPED = ("argilla", "potato-ranking", "rankings")
@@ -222,6 +111,19 @@ def test_a_ranking_of_five_is_ten_votes_of_one_group(tmp_path):
     assert {(user, outcome, group) for user, _, _, outcome, _, group in second} == {("j2", TIE, 1)}
 
 
+@pytest.mark.parametrize("value", [np.inf, -np.inf, np.nan])
+@pytest.mark.parametrize("others", [1.0, np.inf, -np.inf])
+def test_a_rank_that_is_not_finite_is_refused_with_its_row_in_every_format(value, others, tmp_path):
+    columns = ["judgeID", "system1Id", "system1rank", "system2Id", "system2rank"]
+    rows = [("j", "a", 1.0, "b", 2.0), ("j", "a", value, "b", others)]
+    frame = pl.DataFrame(rows, schema=columns, orient="row")
+    frame.write_parquet(tmp_path / "votes.parquet")
+    frame.write_csv(tmp_path / "votes.csv")
+    for source in (frame, frame.to_pandas(), tmp_path / "votes.parquet", tmp_path / "votes.csv"):
+        with pytest.raises(InvalidVotes, match=r", row 2: a rank .*(is not a number|is missing)"):
+            read_votes(source)
+
+
 def test_a_ranking_of_three_is_three_votes(tmp_path):
     header = "judgeID,system1Id,system1rank,system2Id,system2rank,system3Id,system3rank,group\n"
     votes = read_votes(written(tmp_path, header + "j,a,1,b,2,c,3,x\nj,a,3,b,2,c,1,x\n")).votes
@@ -235,7 +137,7 @@ def test_pairs_of_one_ranking_stay_together(tmp_path):
     assert votes.group.tolist() == [0, 0, 1]
 
 
-@pytest.mark.parametrize("rank", ["-1", "", "0", "best"])
+@pytest.mark.parametrize("rank", ["-1", "", "0", "best", "inf", "-inf", "1e999", "nan"])
 def test_a_system_without_a_rank_is_refused_or_its_pairs_are_dropped(rank, tmp_path):
     path = written(tmp_path, FIVE_WAY.replace("1,1,1,1,1", f"1,1,{rank},1,1"))
     problem = "a rank is missing" if rank == "" else f"a rank '{rank}' is not a number from 1 on"

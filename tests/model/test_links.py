@@ -4,10 +4,19 @@ import numpy as np
 import pytest
 from numba import njit
 from numpy.testing import assert_allclose
-from scipy.special import expit, log_ndtr
+from scipy.special import expit, log_ndtr, ndtr
 
 from isplitlbi.kernels import numba_links  # noqa: F401  teaches numba the functions
-from isplitlbi.model.links import LINKS, Link, Logistic, Probit, Uniform, link_named, log_normal_cdf
+from isplitlbi.model.links import (
+    LINKS,
+    Link,
+    Logistic,
+    Probit,
+    Uniform,
+    link_named,
+    log_normal_cdf,
+    normal_hazard,
+)
 
 links = pytest.mark.parametrize("link", [link() for link in LINKS.values()], ids=list(LINKS))
 
@@ -265,6 +274,21 @@ def test_the_compiled_normal_distribution_is_that_of_scipy():
     x = np.concatenate([-np.logspace(-3, 3, 400), np.linspace(-30, 40, 1401)])
     assert_allclose(compiled_log_cdf(x), log_ndtr(x), rtol=1e-13, atol=1e-15)
     assert_allclose(log_normal_cdf(x), log_ndtr(x), rtol=0)
+
+
+def test_the_slope_of_the_normal_distribution_keeps_its_digits_far_out():
+    @njit
+    def compiled_hazard(values):
+        return np.array([normal_hazard(value) for value in values])
+
+    near = np.linspace(-20, 20, 801)
+    density = np.exp(-0.5 * near**2) / np.sqrt(2 * np.pi)
+    far = -np.logspace(2, 8, 200)  # there it is |x| + 1/|x| - 2/|x|^3 + ...
+    for hazard in (compiled_hazard, normal_hazard):
+        assert_allclose(hazard(near), density / ndtr(near), rtol=1e-12)
+        assert_allclose(hazard(far), -far - 1 / far + 2 / far**3, rtol=1e-9)
+        assert_allclose(hazard(far[100:]), -far[100:], rtol=1e-9)
+        assert hazard(np.array([100.0]))[0] == 0.0
 
 
 # --- names ---------------------------------------------------------------------------------

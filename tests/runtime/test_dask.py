@@ -5,9 +5,12 @@ import json
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
+import threading
 import time
+import zipfile
 
 import numpy as np
 import polars as pl
@@ -15,7 +18,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 from clusters import processes
-from commands import output_of, refused
+from commands import ended, output_of, refused
 from isplitlbi import Comparisons, ISplitLBI, jobs
 from isplitlbi.data.readers import Parts
 from isplitlbi.data.splits import in_order
@@ -35,8 +38,8 @@ from isplitlbi.storage import load_model, save_model
 
 distributed = pytest.importorskip("distributed", reason="needs dask (pip install .[dask])")
 
+from isplitlbi.runtime.dask import Cluster, client_of, placement, rounds, shards, sources  # noqa: E402
 from isplitlbi.runtime.dask import client as connection  # noqa: E402
-from isplitlbi.runtime.dask import placement, rounds, shards, sources  # noqa: E402
 
 
 @pytest.fixture(scope="module")
@@ -303,7 +306,8 @@ def test_rows_that_workers_drop_are_told(two_workers, tmp_path, study, caplog):
     assert found.summary_.n_votes == len(study)
     assert sum(int(line.split(": ")[1].split()[0]) for line in caplog.messages) == 3
     caplog.clear()
-    sources.VotesInParts(two_workers, Parts.of(folder, drop_invalid=True), again=True)
+    there = connection.Connection(two_workers)
+    sources.VotesInParts(there, Parts.of(folder, drop_invalid=True), again=True)
     assert caplog.messages == []  # it was told before
 
 
@@ -377,6 +381,41 @@ def test_checkpoints_without_their_number_of_shards_are_refused(two_workers, tmp
             settings().fit(study, client=two_workers, checkpoints=tmp_path)
 
 
+def test_shards_belong_to_the_client_of_the_fit_and_not_to_the_newest(two_workers, study):
+    with distributed.Client(two_workers.scheduler.address):
+        there = Cluster(two_workers, study, "numpy")
+        assert all(shard.actor.client is two_workers for shard in there._placement._shards)
+        assert there.summary.n_votes == len(study)
+
+
+class Bomb:
+    """An object that ends the process which unpickles it."""
+
+    def __reduce__(self):
+        return os._exit, (1,)
+
+
+def test_no_checkpoint_of_a_shard_is_unpickled(two_workers, tmp_path, study):
+    def interrupt(progress):
+        if progress.done > 0.6:
+            raise Interrupted
+
+    kept = {"checkpoints": tmp_path, "checkpoint_every": 0.0}
+    with pytest.raises(Interrupted):
+        settings(**PLAIN).fit(study, client=two_workers, progress=interrupt, **kept)
+    for file in tmp_path.rglob("users-from-0-*.npz"):
+        whole = np.load(file)
+        bombs = {name: np.array([Bomb()]) for name in whole.files}
+        with zipfile.ZipFile(file, "w") as archive:
+            for name, bomb in bombs.items():
+                with archive.open(f"{name}.npy", "w") as stream:
+                    np.lib.format.write_array(stream, bomb, allow_pickle=True)
+    with pytest.raises(
+        UnreadableCheckpoint, match=r"users-from-0-.* damaged \(ValueError\); start"
+    ):
+        settings(**PLAIN).fit(study, client=two_workers, **kept)
+
+
 IN_ONE_PROCESS = """
 from distributed import Client, LocalCluster
 import numpy as np
@@ -440,6 +479,26 @@ def test_workers_with_another_version_are_refused(two_workers, study, monkeypatc
         ClusterUnavailable, match=r"has isplitlbi .*, this is 9\.9; install the same"
     ):
         settings().fit(study, client=two_workers)
+
+
+# --- who is not a scheduler -----------------------------------------------------------------
+
+
+def test_what_is_not_a_scheduler_is_told_in_one_sentence(two_workers, monkeypatch):
+    monkeypatch.setattr(connection, "CONNECT_TIMEOUT", 0.5)
+    worker = next(iter(two_workers.nthreads()))
+    with (
+        pytest.raises(ClusterUnavailable, match="is not a Dask scheduler, but a worker"),
+        client_of(worker),
+    ):
+        pass
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        for address in (f"tcp://127.0.0.1:{silent.getsockname()[1]}", "http://there", "there"):
+            with (
+                pytest.raises(ClusterUnavailable, match=r"cannot be reached .* is it running\?"),
+                client_of(address),
+            ):
+                pass
 
 
 # --- the command line -----------------------------------------------------------------------
@@ -528,6 +587,37 @@ def test_the_command_line_tells_of_a_damaged_part_in_one_sentence(votes_file, tm
     assert "winner 'maybe' is not one of" in refused.stderr
     assert refused.stderr.count("\n") == 1
     assert [file.name for file in tmp_path.iterdir()] == ["votes"]
+
+
+def has_checkpoints(folder):
+    return any(name.endswith(".npz") for *_, names in os.walk(folder) for name in names)
+
+
+def test_a_fit_whose_scheduler_dies_ends_in_one_sentence_and_goes_on_with_another(
+    two_workers, votes_file, tmp_path, monkeypatch, capsys
+):
+    monkeypatch.setenv("ISPLITLBI_BACKEND", "numpy")
+    monkeypatch.setattr(connection, "CONNECT_TIMEOUT", 1.0)
+    arguments = ("fit", votes_file, "-o", tmp_path / "model", "--terms", "paper", "--nu", "1",
+                 "--kappa", "8", "--time", "1.5", "--checkpoint-seconds", "0", "-q")  # fmt: skip
+    with processes(tmp_path, 1) as (started, _):
+
+        def kill():
+            while not has_checkpoints(tmp_path / ".model.unfinished"):
+                time.sleep(0.01)
+            started.scheduler.kill()
+
+        killing = threading.Thread(target=kill)
+        killing.start()
+        said = refused(monkeypatch, capsys, *arguments, "--scheduler", started.address)
+        killing.join()
+    assert said == (
+        "isplitlbi: the scheduler does not answer any more; start it and its workers, and fit "
+        "again, with --resume where there are checkpoints.\n"
+    )
+    again = ("--resume", "--scheduler", two_workers.scheduler.address)
+    assert ended(monkeypatch, capsys, *arguments, *again)[0] == 0
+    assert not list(tmp_path.glob(".model*"))
 
 
 # --- the pieces, without a cluster ----------------------------------------------------------

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from isplitlbi.cli.flags import as_option
 from isplitlbi.errors import ISplitLBIError
+from isplitlbi.markup import printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -60,5 +61,5 @@ def run(command: Callable[[], object]) -> None:
 
 
 def _exit(sentence: str, code: int) -> NoReturn:
-    print(f"isplitlbi: {sentence}", file=sys.stderr)
+    print(f"isplitlbi: {printable(sentence)}", file=sys.stderr)
     raise SystemExit(code) from None

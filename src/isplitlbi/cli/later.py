@@ -23,6 +23,7 @@ from isplitlbi.cli.options import (
 )
 from isplitlbi.cli.votes import ForceModel, ModelOutput, Resume, show_fit
 from isplitlbi.errors import InvalidSetting
+from isplitlbi.markup import printable
 from isplitlbi.output.terminal import (
     Format,
     late_bar,
@@ -100,7 +101,7 @@ def place(
         )  # fmt: skip
     if output is not None:
         placed = f"{fitted.nouns.n_users(found.n_users)}, {counted(found.n_votes, 'vote')}"
-        print(f"People: {output} ({placed}).")
+        print(f"People: {printable(str(output))} ({placed}).")
     if not quiet:
         for note in found.notes:
             remark(str(note))

@@ -334,7 +334,7 @@ def predict(
     with late_bar("Predicting", quiet or shows_rows) as progress, rows as write:
         found = predict_in_bulk(fitted, batches, write, progress, estimate)  # type: ignore[arg-type]
     if output is not None:
-        print(f"Predictions: {output} ({found.n_pairs:,} pairs).")
+        print(f"Predictions: {printable(str(output))} ({found.n_pairs:,} pairs).")
     if not quiet and (sentence := found.unknown.sentence()):
         remark(sentence)
 
@@ -409,7 +409,8 @@ def save_report(
 
     with progress_bar("Report", quiet) as progress:
         write_report(model, file, title=title, since=since, progress=progress)
-    print(f"Report: {file} ({file.stat().st_size / 1e6:.1f} MB). Open it in a browser.")
+    size = f"{file.stat().st_size / 1e6:.1f} MB"
+    print(f"Report: {printable(str(file))} ({size}). Open it in a browser.")
 
 
 # --- models and their ids ------------------------------------------------------------------

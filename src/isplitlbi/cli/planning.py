@@ -10,6 +10,7 @@ import typer
 from isplitlbi.cli.models import RowsFile, known, load
 from isplitlbi.cli.options import As, Call, Model, Quiet, refuse_existing_file
 from isplitlbi.errors import InvalidSetting
+from isplitlbi.markup import printable
 from isplitlbi.output.terminal import (
     Format,
     emit,
@@ -79,7 +80,6 @@ def next_(
     Votes that connect parts of a study come first. Every item stands on the left about as often as
     on the right.
     """
-    from isplitlbi.markup import printable
     from isplitlbi.output.rows import refuse_unknown_ending, rows_to_file
     from isplitlbi.output.tables import as_polars
 
@@ -104,7 +104,7 @@ def next_(
     if output is not None:
         with rows_to_file(output) as write:
             write(table)
-        print(f"Votes to ask for: {output} ({len(found):,}).")
+        print(f"Votes to ask for: {printable(str(output))} ({len(found):,}).")
     else:
         emit(table, format, fitted.nouns)
 
@@ -219,7 +219,7 @@ def plan(
     if design is not None:
         said = _write_design(found, design, votes, seed)
         if format is Format.table:
-            print(said)
+            print(printable(said))
         elif not quiet:
             remark(said)
 

@@ -15,11 +15,12 @@ from isplitlbi.errors import InvalidRows, InvalidVotes, Setting
 from isplitlbi.lazy import pl
 from isplitlbi.typing import Places
 
-__all__ = ["MOST_VOTES", "are_too_many", "counts_of", "is_zero", "votes_in"]
+__all__ = ["BYTES_PER_PAIR", "MOST_VOTES", "are_too_many", "counts_of", "is_zero", "votes_in"]
 
 MOST_VOTES = 2**31 - 1  # what votes are numbered by
 ENOUGH = 1e15  # which is too many in any case
 BYTES_PER_VOTE = 40  # at least, while votes are counted out
+BYTES_PER_PAIR = 250  # about, while rankings become pairs
 
 
 def counts_of(column: pl.Series, name: str, source: str) -> Places:
@@ -54,9 +55,9 @@ def counts_of(column: pl.Series, name: str, source: str) -> Places:
     return found.astype(np.int64)
 
 
-def are_too_many(n_votes: float) -> bool:
+def are_too_many(n_votes: float, bytes_each: int = BYTES_PER_VOTE) -> bool:
     """Tell whether so many votes cannot be held on this machine, or on any."""
-    return n_votes > MOST_VOTES or n_votes * BYTES_PER_VOTE > _memory()
+    return n_votes > MOST_VOTES or n_votes * bytes_each > _memory()
 
 
 def is_zero(column: pl.Series) -> pl.Series:

@@ -14,19 +14,17 @@ question  what somebody was asked about an object. Its answers have a column of 
 
 from __future__ import annotations
 
-import json
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeGuard
 
 import numpy as np
 
 from isplitlbi.data.notes import Dropped, Note
-from isplitlbi.data.vocabulary import show
-from isplitlbi.errors import InvalidRows, InvalidVotes, ISplitLBIError
+from isplitlbi.data.objects import Odd
+from isplitlbi.data.vocabulary import LONGEST, is_half, show
+from isplitlbi.errors import InvalidRows, InvalidVotes
 from isplitlbi.lazy import pl
 
 __all__ = [
@@ -35,11 +33,9 @@ __all__ = [
     "Object",
     "are_objects",
     "as_text",
-    "first_object",
+    "as_word",
     "is_id",
     "is_plain",
-    "not_too_deep",
-    "objects_in",
     "objects_of",
     "plain",
 ]
@@ -60,6 +56,12 @@ class Export(NamedTuple):
         found = Found(source, self.columns)
         self.find(objects, found)
         return found
+
+
+class _Fraction(str):
+    """The text of a fraction, which is no id."""
+
+    __slots__ = ()
 
 
 class _Bad(NamedTuple):
@@ -94,14 +96,11 @@ class Found:
 
     def add(self, number: int, row: Mapping[str, Any]) -> None:
         """Add a row: texts and whole numbers; other values are refused."""
-        odd = [name for name, value in row.items() if not is_plain(value)]
-        for name in odd:
-            self.refuse(
-                number, f"{name} is {show(row[name])}, which is neither text nor a whole number",
-                "Write it as text", kind=name,
-            )  # fmt: skip
+        odd = {name: why for name, value in row.items() if (why := _why_odd(value)) is not None}
+        for name, (problem, remedy) in odd.items():
+            self.refuse(number, f"{name} is {show(row[name])}, which {problem}", remedy, kind=name)
         if not odd:
-            self.rows.append({k: None if v is None else str(v) for k, v in row.items()})
+            self.rows.append({k: str(v) if isinstance(v, int) else v for k, v in row.items()})
             self.objects.append(number)
 
     def refuse(self, number: int, problem: str, remedy: str, *, kind: str = "") -> None:
@@ -131,11 +130,24 @@ class Found:
         passed = self._passed_over.items()
         return [*(Dropped(unit, why, count=n) for (unit, why), n in passed), *self.notes]
 
-    def table(self) -> tuple[pl.DataFrame, pl.Series]:
-        """Return the rows of all objects that can be used, and the number of each one's object."""
+    def odd(self, column: str, *, is_id: bool) -> Odd | None:
+        """Return which rows of the table have a fraction where there should be an id."""
+        values = [row.get(column) for row in self._usable()[1]]
+        rows = np.array([isinstance(value, _Fraction) for value in values], dtype=np.bool_)
+        if not (is_id and rows.any()):
+            return None
+        first = values[int(rows.argmax())]
+        return Odd(rows, f"{column} is {first}, which is no id", "Write ids as texts")
+
+    def _usable(self) -> tuple[list[int], list[dict[str, str | None]]]:
+        """Return the objects that can be used, and the row of each."""
         bad = {number for each in self._bad.values() for number in each.objects}
         kept = [k for k, number in enumerate(self.objects) if number not in bad]
-        rows = [self.rows[k] for k in kept]
+        return [self.objects[k] for k in kept], [self.rows[k] for k in kept]
+
+    def table(self) -> tuple[pl.DataFrame, pl.Series]:
+        """Return the rows of all objects that can be used, and the number of each one's object."""
+        objects, rows = self._usable()
         columns = dict.fromkeys(name for row in rows for name in row) or self.columns
         try:
             frame = pl.DataFrame(
@@ -147,12 +159,21 @@ class Found:
                 f"{self.source}: it holds half of a character (a lone surrogate), which is no "
                 "text. Export it again as UTF-8."
             ) from None
-        return frame, pl.Series("row", [self.objects[k] for k in kept], dtype=pl.Int64)
+        return frame, pl.Series("row", objects, dtype=pl.Int64)
 
 
 def is_id(value: Any) -> TypeGuard[str | int]:
     """Tell whether this is text or a whole number."""
     return isinstance(value, str | int) and not isinstance(value, bool)
+
+
+def _why_odd(value: Any) -> tuple[str, str] | None:
+    """Return what is wrong with the value of a column, and what to do about it, if anything is."""
+    if not is_plain(value):
+        return "is neither text nor a whole number", "Write it as text"
+    if isinstance(value, str) and is_half(value):
+        return "holds half of a character (a lone surrogate)", "Export it again as UTF-8"
+    return None
 
 
 def is_plain(value: Any) -> bool:
@@ -167,7 +188,13 @@ def plain(some: Object) -> dict[str, Any]:
 
 def as_text(value: Any) -> Any:
     """Return a fraction as text, such as a time or a feature; and other values as they are."""
-    return repr(value) if isinstance(value, float) else value
+    return _Fraction(repr(value)) if isinstance(value, float) else value
+
+
+def as_word(value: Any) -> str:
+    """Return a word as it can stand in a sentence, whatever else it is."""
+    is_word = isinstance(value, str) and value.isprintable() and 0 < len(value) <= LONGEST
+    return str(value) if is_word else show(value)
 
 
 def are_objects(value: Any) -> bool:
@@ -178,57 +205,3 @@ def are_objects(value: Any) -> bool:
 def objects_of(value: Any) -> list[Object]:
     """Return the objects of a list; what is no list has none."""
     return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
-
-
-# --- the text of an export ---------------------------------------------------------------------
-
-
-_START, _SPACE = re.compile(rb"\[?\s*"), re.compile(r"\s*")  # which are everywhere
-
-
-def _end_of(found: re.Match[Any] | None) -> int:
-    return found.end() if found else 0
-
-
-def first_object(data: bytes, name: str) -> dict[str, Any]:
-    """Return the first object of some JSON; an empty one where there is none."""
-    start = _end_of(_START.match(data))
-    for size in (2**20, len(data)):
-        try:
-            with not_too_deep(name):
-                head = data[start : start + size].decode("utf-8", "ignore")
-                found, _ = json.JSONDecoder().raw_decode(head)
-        except ValueError as error:
-            if isinstance(error, ISplitLBIError):
-                raise
-            continue  # it may be longer
-        return found if isinstance(found, dict) else {}
-    return {}
-
-
-def objects_in(text: str, name: str) -> Iterator[Any]:
-    """Read what stands in an array, or one after another."""
-    decoder, place, number = json.JSONDecoder(), _end_of(_SPACE.match(text)), 0
-    while place < len(text):
-        number += 1
-        try:
-            found, place = decoder.raw_decode(text, place)
-        except ValueError as error:
-            where = "" if text[place] == "[" else f", row {number}"
-            raise InvalidVotes(
-                f"{name}{where}: this is not readable JSON ({error}). Export it again."
-            ) from None
-        yield from found if isinstance(found, list) else [found]
-        place = _end_of(_SPACE.match(text, place))
-
-
-@contextmanager
-def not_too_deep(name: str) -> Iterator[None]:
-    """Say in a sentence that objects cannot be read because they hold too many others."""
-    try:
-        yield
-    except RecursionError:
-        raise InvalidVotes(
-            f"{name}: its objects hold one another so deeply that they cannot be read. Leave out "
-            "what is not about votes."
-        ) from None

@@ -22,6 +22,7 @@ from numpy.typing import ArrayLike
 from isplitlbi.data.vocabulary import first_of, listed, show
 from isplitlbi.errors import InvalidRows, InvalidSetting, InvalidVotes, Setting
 from isplitlbi.lazy import pl
+from isplitlbi.markup import printable
 from isplitlbi.typing import Floats, Places
 
 __all__ = [
@@ -339,7 +340,7 @@ class Features:
 
     def __repr__(self) -> str:
         """Say what is in it."""
-        return f"Features: {', '.join(self.names)} of {len(self):,} votes"
+        return f"Features: {', '.join(map(printable, self.names))} of {len(self):,} votes"
 
     def subset(self, rows: Places) -> Self:
         """Return those of some votes, in the same units."""

@@ -8,23 +8,27 @@ from __future__ import annotations
 import csv
 import gzip
 import io
-import json
 import re
 import shlex
 import sys
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from isplitlbi.data.exports import Export, first_object, not_too_deep, objects_in
+from isplitlbi.data.exports import Export
 from isplitlbi.data.notes import Dropped, Note, SeparatorTaken
-from isplitlbi.data.odd import Odd, odd_values
+from isplitlbi.data.objects import (
+    Objects,
+    Odd,
+    first_object,
+    objects_in,
+    table_of_objects,
+)
 from isplitlbi.data.platforms import recognise_export
 from isplitlbi.data.vocabulary import counted, folded
 from isplitlbi.errors import InvalidRows, InvalidSetting, InvalidVotes, ISplitLBIError, Setting
@@ -44,6 +48,7 @@ __all__ = [
     "opened",
     "read_as",
     "read_table",
+    "refuse_many",
     "settle_format",
     "unreadable_parquet",
 ]
@@ -69,6 +74,13 @@ _FOREIGN = {
 }
 
 
+class FindOdd(Protocol):
+    """Return what a column of a table holds that its texts do not tell, if anything."""
+
+    def __call__(self, column: str, *, is_id: bool) -> Odd | None:
+        """Look for it in one column, of ids or of others."""
+
+
 class Table(NamedTuple):
     """What stands in a file or a frame: columns that may be of use, and the names of all."""
 
@@ -77,7 +89,7 @@ class Table(NamedTuple):
     height: int
     keeps_ids: bool = False  # whether ids stay as they are, numbers too, and do not become text
     row: pl.Series | None = None  # where in the file every row comes from, if rows are not its own
-    odd: Callable[[str], Odd | None] | None = None  # what a column holds that is no id
+    odd: FindOdd | None = None  # what a column holds that its texts do not tell
 
     @classmethod
     def of(cls, frame: pl.DataFrame, columns: list[str]) -> Table:
@@ -298,9 +310,17 @@ def _header(file: RawFile, separator: str) -> list[str]:
     if len(set(columns)) < len(columns):
         twice = Counter(columns).most_common(1)[0][0]
         raise InvalidVotes(f"{name}: its header has {twice!r} more than once. Rename one.")
-    if len(columns) > MOST_COLUMNS:
-        raise InvalidVotes(f"{name}: {len(columns):,} columns are more than any votes have.")
+    refuse_many(columns, name)
     return columns
+
+
+def refuse_many(columns: Collection[str], name: str) -> None:
+    """Refuse more columns than any votes have, before anything else is done with them."""
+    if len(columns) > MOST_COLUMNS:
+        raise InvalidVotes(
+            f"{name}: {len(columns):,} columns are more than any votes have; at most "
+            f"{MOST_COLUMNS:,} are read. Leave out those that are not about votes."
+        )
 
 
 def _other_separator(file: RawFile, header: str) -> str | None:
@@ -353,6 +373,9 @@ def _refuse_foreign(file: RawFile) -> None:
         raise InvalidVotes(f"{name}: this is {kind}; expected {_EXPECTED}.")
 
 
+_HALF = re.compile(rb"\xed[\xa0-\xbf]")  # how UTF-8 would write a surrogate, if it did
+
+
 def _refuse_other_encodings(file: RawFile) -> None:
     name, data = file.name, file.data
     try:
@@ -361,6 +384,11 @@ def _refuse_other_encodings(file: RawFile) -> None:
         if any(byte < 32 and byte not in b"\t\n\r" for byte in data[:4096]):
             raise InvalidVotes(f"{name}: this is not text; expected {_EXPECTED}.") from None
         line = file.lines_before + data.count(b"\n", 0, error.start) + 1
+        if _HALF.match(data, error.start):
+            raise InvalidVotes(
+                f"{name}, line {line}: it holds half of a character (a lone surrogate), which is "
+                "no text. Export it again as UTF-8."
+            ) from None
         raise InvalidVotes(
             f"{name}, line {line}: byte 0x{data[error.start]:02x} is not UTF-8; the file looks "
             f"like Latin-1 (Windows-1252). {_convert('WINDOWS-1252', name)}"
@@ -378,6 +406,7 @@ def _convert(encoding: str, name: str) -> str:
 def _read_parquet(data: bytes, name: str, known: frozenset[str]) -> Table:
     with unreadable_parquet(name):
         columns = list(pl.read_parquet_schema(io.BytesIO(data)))
+        refuse_many(columns, name)
         wanted = known_columns(columns, known)
         return Table.of(pl.read_parquet(io.BytesIO(data), columns=wanted), columns)
 
@@ -409,23 +438,25 @@ def known_columns(columns: Iterable[str], known: frozenset[str]) -> list[str]:
 
 def _read_json(file: RawFile, known: frozenset[str], dropping: Dropping) -> Table:
     """Read the columns that may be of use; the others are those of the first object."""
+    _refuse_other_encodings(file)
     name, data = file.name, file.data.removeprefix(b"\xef\xbb\xbf").strip()
     is_array = data[:1] == b"["
-    first = first_object(data, name)
+    first = first_object(data, f"{name}, row {file.rows_before + 1}")
+    refuse_many(first, name)
     if (export := recognise_export(first)) is not None:
         return _of_export(export, file, data, dropping)
     spelled = known.union(known_columns(first, known))
     spelled = spelled.union(_numbered_later(data, first, known))
     schema = {column: pl.String for column in sorted(spelled) if not column.endswith(ANY_NUMBER)}
-    try:
-        frame = _objects_of_array(data, schema) if is_array else pl.read_ndjson(data, schema=schema)
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
-        _refuse_other_encodings(file)
-        if not is_array:
-            _refuse_first_bad_line(data, name, file.rows_before)
-        raise InvalidVotes(f"{name}: this is not readable JSON ({_first_line(error)}).") from None
+    refuse_many(schema, name)
+    frame = table_of_objects(data, name, schema, is_array=is_array, rows_before=file.rows_before)
     used = [column for column in schema if frame[column].null_count() < frame.height]
-    odd = partial(odd_values, data, is_array=is_array)
+
+    objects = Objects(data, name, is_array)
+
+    def odd(column: str, *, is_id: bool) -> Odd | None:
+        return objects.odd(frame[column], is_id=is_id)
+
     return Table.of(frame, list(dict.fromkeys([*first, *used])))._replace(odd=odd)
 
 
@@ -447,52 +478,15 @@ def is_one_batch(data: bytes, name: str) -> bool:
     return data[:1] == b"[" or recognise_export(first_object(data, name)) is not None
 
 
-def _objects_of_array(data: bytes, schema: dict[str, Any]) -> pl.DataFrame:
-    """Return an array of objects as a table, where a list is its text."""
-    try:
-        return pl.read_json(data, schema=schema)
-    except pl.exceptions.PolarsError:
-        try:
-            lines = [json.dumps(each) for each in json.loads(data) if isinstance(each, dict)]
-        except (ValueError, RecursionError):
-            lines = []
-        if not lines:
-            raise
-    return pl.read_ndjson("\n".join(lines).encode(), schema=schema)
-
-
 def _of_export(export: Export, file: RawFile, data: bytes, dropping: Dropping) -> Table:
     """Read the export of another platform, whatever its objects are one after another."""
-    try:
-        with not_too_deep(file.name):
-            found = export.read(objects_in(data.decode("utf-8"), file.name), file.name)
-    except UnicodeDecodeError:
-        _refuse_other_encodings(file)
-        raise
+    found = export.read(objects_in(data.decode("utf-8"), file.name), file.name)
     for error in found.errors():
         dropping.note_or_raise(error)
     dropping.notes.extend(found.told())
     frame, row = found.table()
-    return Table.of(frame, frame.columns)._replace(row=row)
-
-
-def _refuse_first_bad_line(data: bytes, name: str, rows_before: int) -> None:
-    lines = filter(None, map(bytes.strip, data.split(b"\n")))
-    for number, line in enumerate(lines, start=rows_before + 1):
-        try:
-            is_object = isinstance(json.loads(line, parse_constant=_refuse_constant), dict)
-            reason = "" if is_object else " (but another value)"
-        except (ValueError, RecursionError) as error:
-            is_object, reason = False, f" ({error})"
-        if not is_object:
-            raise InvalidVotes(
-                f"{name}, row {number}: this is not a JSON object{reason}. Write one object per "
-                "line."
-            ) from None
-
-
-def _refuse_constant(word: str) -> None:
-    raise ValueError(f"{word} is not JSON")
+    refuse_many(frame.columns, file.name)
+    return Table.of(frame, frame.columns)._replace(row=row, odd=found.odd)
 
 
 def _first_line(error: BaseException) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from isplitlbi.data.columns import missing
-from isplitlbi.data.vocabulary import show
+from isplitlbi.data.vocabulary import refuse_nul, show
 from isplitlbi.errors import InvalidRows, InvalidVotes
 from isplitlbi.lazy import pl
 from isplitlbi.typing import Mask, Places
@@ -22,6 +22,7 @@ def ids_of(column: pl.Series, name: str, source: str) -> pl.Series:
     if column.dtype == pl.String:
         if (empty := column == "").any():
             raise missing(source, empty, name)
+        refuse_nul(column, [column], name, source)
         return column.alias("id")
     if not column.dtype.is_integer():
         raise InvalidVotes(

@@ -16,7 +16,7 @@ from typing import Any, Generic, NamedTuple, Protocol, Self, TypeVar
 import numpy as np
 
 from isplitlbi.data.features import FeatureColumns, Features, feature_names
-from isplitlbi.data.formats import Dropping, RawFile, Table, read_table
+from isplitlbi.data.formats import Dropping, RawFile, Table, read_table, refuse_many
 from isplitlbi.data.frames import kind_of
 from isplitlbi.data.ids import stand_before
 from isplitlbi.data.notes import (
@@ -214,6 +214,7 @@ def load_frame(kind: type[V], frame: Any, source: str, options: Options) -> Load
     if options.format is not None:
         raise InvalidSetting("a data frame has no format. Leave out ", Setting("format"), ".")
     columns = [name for name in given.columns if isinstance(name, str)]
+    refuse_many(columns, source)
 
     def column(name: str) -> pl.Series:
         return as_series(given.get_column(name).to_native(), name, source)
@@ -241,9 +242,7 @@ def load_table(
     features = layout.features(feature_names(options.features), table.columns, source)
     for feature in features:
         names |= feature.roles
-    text = as_text(table, names, source)
-    if table.row is not None:
-        text = text.with_columns(row=table.row)
+    text = as_text(table, names, source, dropping)
     text = numbered(text) if "id" in names else text
     if options.in_order:
         _refuse_without_times(layout, source)

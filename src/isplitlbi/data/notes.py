@@ -9,6 +9,7 @@ from typing import ClassVar, Self
 
 from isplitlbi.data.features import Units
 from isplitlbi.data.vocabulary import counted, show, together
+from isplitlbi.markup import printable
 
 __all__ = [
     "AnswersTaken",
@@ -71,10 +72,10 @@ class Note:
     def __str__(self) -> str:
         """Say it, with the files."""
         if not self.files:
-            return self.sentence()
+            return printable(self.sentence())
         others = len(self.files) - 1
         beside = f" and {counted(others, 'other part')}" if others else ""
-        return f"{self.files[0]}{beside}: {self.sentence()}"
+        return printable(f"{self.files[0]}{beside}: {self.sentence()}")
 
     def __add__(self, other: Note) -> Self:
         """Say it once of both: they differ in counts and files only."""

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from isplitlbi.data.counts import votes_in
 from isplitlbi.data.notes import CountedAsTies, Dropped, Note, ReadAs, log_changes
-from isplitlbi.data.vocabulary import counted, folded, show
+from isplitlbi.data.vocabulary import LONGEST, counted, folded, show
 from isplitlbi.errors import InvalidRows, InvalidSetting, InvalidVotes, Setting
 from isplitlbi.lazy import pl
 
@@ -98,7 +98,12 @@ def known_as(word: str, known: Mapping[str, int]) -> str | None:
 
 
 def likely_labels(value: Any) -> Setting:
-    """Return the setting that maps an unknown value to what it most likely means."""
+    """Return the setting that maps an unknown value to what it most likely means.
+
+    Of a value that would drown the sentence, it is the setting alone.
+    """
+    if len(str(value)) > LONGEST:
+        return Setting("labels")
     if isinstance(value, str) and value.strip() in _NUMERALS:
         return Setting("labels", {value: _NUMERALS[value.strip()]})
     close = difflib.get_close_matches(folded(str(value)), _HINTED, n=1, cutoff=0.7)
@@ -134,10 +139,11 @@ def outcomes_of_column(
     if known is not None:
         value = column.filter(~known)[0]
         remedy = likely_labels(value)
-        others = [word for word in ("left", "tie", "right") if word != remedy.value[value]]
+        said = OUTCOMES if remedy.value is ... else remedy.value.values()
+        others = [f", or {word}" for word in ("left", "tie", "right") if word not in said]
         raise InvalidRows.of(
             source, ~known, f"{name} {show(value)} is not one of {allowed}",
-            "Map it with ", remedy, f", or {', or '.join(others)}",
+            "Map it with ", remedy, *others,
         )  # fmt: skip
     return outcome
 

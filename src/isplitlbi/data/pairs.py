@@ -14,7 +14,7 @@ from isplitlbi.data.presets import PRESETS
 from isplitlbi.data.recognition import column_named, find_pairs, require, respelled_columns
 from isplitlbi.data.rows import as_text
 from isplitlbi.data.streams import BLOCK, Batch, stream_tables
-from isplitlbi.data.vocabulary import show
+from isplitlbi.data.vocabulary import refuse_nul, show
 from isplitlbi.errors import InvalidRows, InvalidVotes
 from isplitlbi.lazy import pl
 
@@ -131,13 +131,24 @@ class _Columns(NamedTuple):
                 )
 
     def checked(self, table: Table, source: str) -> pl.DataFrame:
-        """Return the pairs of a table; refuse what is none, counting its rows from 1."""
-        frame = as_text(table, {**self.names, **self.of_features}, source)
+        """Return the pairs of a table; refuse what is none, by the rows that it knows or from 1."""
+        try:
+            return self._checked(table, source)
+        except InvalidRows as error:
+            numbers = None if table.row is None else table.row.to_numpy()
+            raise InvalidRows.of(
+                source, error.rows, error.problem, *error.remedy, numbers=numbers
+            ) from None
+
+    def _checked(self, table: Table, source: str) -> pl.DataFrame:
+        dropping = Dropping(False, [], "row", offer=False)
+        frame = as_text(table, {**self.names, **self.of_features}, source, dropping)
         for role, column in self.names.items():
             if (missing := frame[role].is_null() | (frame[role] == "")).any():
                 raise InvalidRows.of(
                     source, missing, f"{column} is missing", "Fill it in or remove the row"
                 )
+            refuse_nul(frame[role], [frame[role]], column, source)
         if (same := frame["left"] == frame["right"]).any():
             item = show(frame["left"].filter(same)[0])
             raise InvalidRows.of(

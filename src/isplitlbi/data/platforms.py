@@ -14,6 +14,7 @@ from isplitlbi.data.exports import (
     Object,
     are_objects,
     as_text,
+    as_word,
     is_id,
     is_plain,
     objects_of,
@@ -188,7 +189,7 @@ def _find_in_records(records: Iterable[Object], found: Found) -> None:
             if not is_plain(response.user):
                 found.refuse(number, f"user_id is {show(response.user)}", "Write ids as text")
             elif response.status not in (None, "submitted"):
-                unfinished[response.who] = str(response.status)
+                unfinished[response.who] = as_word(response.status)
             elif isinstance(response.value, list | dict):
                 tiers, has_ranks = _tiers_of(response.value)
                 of_user = answers.setdefault((number, response.who), {})

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from isplitlbi.data.counts import MOST_VOTES, are_too_many
+from isplitlbi.data.counts import BYTES_PER_PAIR, MOST_VOTES, are_too_many
 from isplitlbi.data.times import TIMES
 from isplitlbi.data.vocabulary import show
 from isplitlbi.errors import InvalidRows, InvalidVotes
@@ -71,7 +71,7 @@ class _Lines(NamedTuple):
         """Return the lines of both items of all pairs that rows hold; the rows in their order."""
         size = np.bincount(self.row)
         n_pairs = float((size * (size - 1.0)).sum()) / 2.0
-        if are_too_many(n_pairs):
+        if are_too_many(n_pairs, BYTES_PER_PAIR):
             raise InvalidVotes(
                 f"{source}: its rows stand for {n_pairs:,.0f} pairs, which is more than can be "
                 "held here. Leave out some of them."
@@ -112,7 +112,7 @@ class _Lines(NamedTuple):
 def _across(table: pl.DataFrame, columns: Sequence[str], source: str) -> pl.Series:
     """Return the values of some columns, row by row."""
     series = [table[column] for column in columns]
-    known = [each for each in series if each.dtype != pl.Null]
+    known = [_as_ids(each, source) for each in series if each.dtype != pl.Null]
     texts = [each for each in known if each.dtype == pl.String]
     if 0 < len(texts) < len(known):
         number = next(each for each in known if each.dtype != pl.String)
@@ -124,6 +124,24 @@ def _across(table: pl.DataFrame, columns: Sequence[str], source: str) -> pl.Seri
     one_after_another = pl.concat([each.cast(kind).alias("item") for each in series])
     place = np.arange(len(one_after_another)).reshape(len(columns), -1).T
     return one_after_another.gather(np.ascontiguousarray(place).ravel())
+
+
+def _as_ids(column: pl.Series, source: str) -> pl.Series:
+    """Return texts or whole numbers; refuse a column of others, which no cast may make an id."""
+    if isinstance(column.dtype, pl.Categorical | pl.Enum):
+        return column.cast(pl.String)
+    if not (column.dtype == pl.String or column.dtype.is_integer()):
+        raise InvalidVotes(
+            f"{source}: its items hold values of type {column.dtype}, such as "
+            f"{show(column.drop_nulls().first())}; expected text or whole numbers. Convert the "
+            "columns."
+        )
+    try:
+        return column if column.dtype == pl.String else column.cast(pl.Int64)
+    except pl.exceptions.PolarsError:
+        raise InvalidVotes(
+            f"{source}: item {show(column.max())} is beyond 64-bit integers. Give such ids as text."
+        ) from None
 
 
 def _rows(places: Places, n_rows: int) -> Mask:
@@ -196,10 +214,10 @@ def better_rank(table: pl.DataFrame, source: str) -> pl.DataFrame:
     items, ranks = zip(*systems, strict=True)
     lines, said = _Lines.across(table, items, source), _across(table, ranks, source)
     rank = said.cast(pl.Float64, strict=False).fill_null(np.nan).to_numpy()
-    is_rank = rank >= 1.0
+    is_rank = np.isfinite(rank) & (rank >= 1.0)
     one, other = lines.pairs(source)
     known = is_rank[one] & is_rank[other]
-    outcome = np.where(known, np.sign(rank[other] - rank[one]), 0.0).astype(np.int8)
+    outcome = (rank[one] < rank[other]).astype(np.int8) - (rank[one] > rank[other])
     pairs = lines.table_of(table, one, other).with_columns(
         winner=said.gather(np.where(is_rank[one], other, one)),  # what is no rank, if either is not
         outcome=pl.when(pl.Series(known)).then(pl.Series(outcome)),
@@ -218,7 +236,8 @@ def best_and_worst(table: pl.DataFrame, source: str) -> pl.DataFrame:
     lines, field, n_fields = _items_across(table, source)
     place = np.full(len(field), BETWEEN)
     for role, its_place in (("best", BEST), ("worst", WORST)):
-        said = table[role].cast(pl.String)
+        said = table[role].cast(pl.String) if table[role].dtype == pl.Null else table[role]
+        said = _as_ids(said, source).cast(pl.String)
         if (missing := (said.is_null() | (said == "")).to_numpy()).any():
             raise InvalidRows.of(
                 source, missing, f"{role} is missing", "Fill it in or remove the row"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import numpy as np
+
 from isplitlbi.data.counts import is_zero
 from isplitlbi.data.features import FEATURE
 from isplitlbi.data.formats import Dropping, Table
@@ -21,19 +23,23 @@ __all__ = ["as_text", "rows_of_votes"]
 IDS = ("user", "left", "right", "group", "id", "item", "best", "worst")
 
 
-def as_text(table: Table, names: Mapping[str, str], source: str) -> pl.DataFrame:
+def as_text(
+    table: Table, names: Mapping[str, str], source: str, dropping: Dropping
+) -> pl.DataFrame:
     """Return the columns of all roles as text; ids of a frame as they are."""
     taken = {}
+    kept = np.ones(table.height, dtype=np.bool_)
     for role, name in names.items():
         column = table.column(name)
         kind, is_id = column.dtype, role.rstrip("0123456789") in IDS
-        if is_id and table.odd is not None and (odd := table.odd(name)) is not None:
-            raise InvalidRows.of(
-                source, odd.rows, f"{name} is {show(odd.first)}, which is no id",
-                "Write ids as texts or whole numbers",
-            )  # fmt: skip
-        if table.keeps_ids and is_id and kind != pl.Null:
-            pass
+        if table.odd is not None and (odd := table.odd(name, is_id=is_id)) is not None:
+            if (rows := odd.rows & kept).any():  # a row that is dropped is dropped once
+                numbers = None if table.row is None else table.row.to_numpy()
+                bad = InvalidRows.of(source, rows, odd.problem, odd.remedy, numbers=numbers)
+                dropping.note_or_raise(bad, numbers)
+            kept &= ~odd.rows
+        if table.keeps_ids and is_id and (kind == pl.String or kind.is_numeric()):
+            pass  # of numbers, only whole ones become votes
         elif isinstance(kind, pl.Categorical | pl.Enum) or kind.is_integer() or kind == pl.Null:
             column = column.cast(pl.String)
         elif kind.is_float() and (role in ("weight", *TIMES) or role.startswith(FEATURE)):
@@ -49,7 +55,9 @@ def as_text(table: Table, names: Mapping[str, str], source: str) -> pl.DataFrame
                 "Convert the column."
             )
         taken[role] = column.alias(role)
-    return pl.DataFrame(taken)
+    text = pl.DataFrame(taken)
+    text = text if table.row is None else text.with_columns(row=table.row)
+    return text if kept.all() else numbered(text).filter(pl.Series(kept))
 
 
 def rows_of_votes(

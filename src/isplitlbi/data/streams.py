@@ -29,10 +29,12 @@ from isplitlbi.data.formats import (
     known_columns,
     opened,
     read_as,
+    refuse_many,
     settle_format,
     unreadable_parquet,
 )
 from isplitlbi.data.notes import Dropped
+from isplitlbi.data.objects import first_object
 from isplitlbi.errors import InvalidRows, InvalidVotes
 from isplitlbi.lazy import pl
 
@@ -59,6 +61,8 @@ class Batch(NamedTuple):
         try:
             yield
         except InvalidRows as error:
+            if self.first_row == 1:  # they may know the objects that they come from
+                raise
             raise error.after(self.first_row - 1) from None
 
 
@@ -160,6 +164,10 @@ def _of_text(
     size: int,
 ) -> Iterator[Batch]:
     is_json = format == "jsonl"
+    while is_json and len(first) < LONGEST and not first_object(first, f"{origin.name}, row 1"):
+        if not (more := origin.read(len(first))):  # by the whole of it one knows what it is
+            break
+        first += more
     if is_json and is_one_batch(first, origin.name):
         first += origin.read()
     rows_before = lines_before = 0
@@ -245,6 +253,7 @@ def _of_parquet(
     path = origin.path or _copied(origin, first, files)
     with unreadable_parquet(origin.name):
         columns = list(pl.read_parquet_schema(path))
+        refuse_many(columns, origin.name)
         rows = pl.scan_parquet(path, glob=False)
         height = int(rows.select(pl.len()).collect().item())
     wanted = known_columns(columns, known)

@@ -6,25 +6,30 @@ import difflib
 import re
 from bisect import bisect_left
 from collections.abc import Collection, Sequence
-from functools import cached_property
+from functools import cached_property, reduce
+from operator import or_
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from isplitlbi.errors import InvalidVotes
+from isplitlbi.errors import InvalidRows, InvalidVotes
 from isplitlbi.lazy import nw, pl
+from isplitlbi.markup import printable
 from isplitlbi.nouns import NOUNS, Nouns
 from isplitlbi.typing import Integers, Labels, Mask, Places
 
 __all__ = [
+    "LONGEST",
     "Vocabulary",
     "as_series",
     "counted",
     "first_of",
     "folded",
+    "is_half",
     "listed",
     "main_figures",
+    "refuse_nul",
     "show",
     "together",
 ]
@@ -34,6 +39,8 @@ __all__ = [
 FIRST_BLOCK = 2**14
 PLACE_BITS = 18
 PLACES = 2**PLACE_BITS
+
+LONGEST = 60  # characters of a stranger's text in a message
 
 
 class Vocabulary:
@@ -69,12 +76,14 @@ class Vocabulary:
             numbering = _Numbering()
             numbers = [numbering.number(column) for column in columns]
             if len(numbering.texts) <= PLACES:
+                refuse_nul(numbering.texts, columns, what, source)
                 order = numbering.texts.arg_sort(nulls_last=False).to_numpy()[1:]
                 indices = np.empty(len(order) + 1, dtype=np.int32)
                 indices[order] = np.arange(len(order), dtype=np.int32)
                 labels = numbering.texts.gather(order).to_numpy(writable=True)
                 return cls(labels, what), [indices.take(some) for some in numbers]
         vocabulary = cls.of(*columns, what=what, source=source)
+        refuse_nul(vocabulary._sorted, columns, what, source)
         return vocabulary, [vocabulary.encode(column) for column in columns]
 
     @classmethod
@@ -188,6 +197,26 @@ class Vocabulary:
         return by_text[close[0]]
 
 
+def refuse_nul(ids: pl.Series, columns: Sequence[pl.Series], what: str, source: str) -> None:
+    """Refuse rows whose ids have a NUL in them: to many programs, a text ends there.
+
+    The ids are those of the columns, each once at least.
+    """
+    if ids.dtype != pl.String or not ids.str.contains(_NUL, literal=True).any():
+        return
+    rows = [column.str.contains(_NUL, literal=True).fill_null(False) for column in columns]
+    found = next(
+        column.filter(of_it)[0] for column, of_it in zip(columns, rows, strict=True) if of_it.any()
+    )
+    raise InvalidRows.of(
+        source, reduce(or_, rows), f"{what} {show(found)} has a NUL in it, which is no id",
+        "Write the id without it",
+    )  # fmt: skip
+
+
+_NUL = chr(0)
+
+
 class _Numbering:
     """Numbers for texts in the order in which they come.
 
@@ -294,6 +323,9 @@ def _is_arrow(dtype: Any) -> bool:
     return getattr(dtype, "storage", None) == "pyarrow" or hasattr(dtype, "pyarrow_dtype")
 
 
+_HOLDING = (np.ndarray, list, tuple, set, dict)  # what holds others, and is no value of a column
+
+
 def _from_objects(values: Any, name: str, source: str) -> pl.Series:
     array = values if isinstance(values, np.ndarray) else np.array(list(values), dtype=object)
     if array.ndim != 1:
@@ -305,10 +337,17 @@ def _from_objects(values: Any, name: str, source: str) -> pl.Series:
     try:  # the common case
         return pl.Series(name, array.tolist(), dtype=pl.String, strict=True)
     except (TypeError, ValueError, pl.exceptions.PolarsError):
-        objects = [None if _is_missing(value) else value for value in array.tolist()]
+        objects = array.tolist()
+    if holding := [value for value in objects if isinstance(value, _HOLDING)]:
+        raise InvalidVotes(
+            f"{source}: {name} holds values of type {type(holding[0]).__name__}, such as "
+            f"{show(holding[0])}; use strings or integers."
+        )
+    objects = [None if _is_missing(value) else value for value in objects]
     try:
         return pl.Series(name, objects, strict=True)
     except (TypeError, ValueError, OverflowError, pl.exceptions.PolarsError):
+        _refuse_halves(objects, name, source)
         kinds = sorted({type(value).__name__ for value in objects if value is not None})
     if kinds == ["float", "int"]:
         return pl.Series(name, objects, dtype=pl.Float64, strict=False)
@@ -317,6 +356,16 @@ def _from_objects(values: Any, name: str, source: str) -> pl.Series:
         f"{source}: {name} {found} of type {', '.join(kinds)}; "
         "use one type, strings or integers of at most 64 bits."
     )
+
+
+def _refuse_halves(values: list[Any], name: str, source: str) -> None:
+    halves = [isinstance(value, str) and is_half(value) for value in values]
+    if any(halves):
+        first = show(values[halves.index(True)])
+        raise InvalidRows.of(
+            source, halves, f"{name} {first} holds half of a character (a lone surrogate)",
+            "Write it again as UTF-8",
+        )  # fmt: skip
 
 
 def _is_missing(value: Any) -> bool:
@@ -331,6 +380,11 @@ def folded(text: str) -> str:
     return re.sub(r"[\s_-]+", " ", text.strip().casefold())
 
 
+def is_half(text: str) -> bool:
+    """Tell whether there is half of a character in a text: a surrogate without the other one."""
+    return not text.isascii() and any("\ud800" <= each <= "\udfff" for each in text)
+
+
 def first_of(mask: pl.Series | Mask) -> int:
     """Return the first row where the mask holds, counted from 1; 0 where it never does."""
     found = np.flatnonzero(np.asarray(mask))
@@ -339,8 +393,10 @@ def first_of(mask: pl.Series | Mask) -> int:
 
 def show(value: Any) -> str:
     """Show a value in a message, shortened where a stranger's id would drown the sentence."""
+    if isinstance(value, pl.Series | np.ndarray):  # an element of a column of lists
+        value = value.to_list() if isinstance(value, pl.Series) else value.tolist()
     text = repr(value.item() if isinstance(value, np.generic) else value)
-    return text if len(text) <= 60 else f"{text[:57]}..."
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}..."
 
 
 def counted(n: int, unit: str) -> str:
@@ -366,5 +422,8 @@ def listed(columns: Collection[str]) -> str:
     """List the names of columns, the first of many."""
     names = list(columns)
     shown = [name if name.strip() == name != "" else repr(name) for name in names[:20]]
+    shown = [
+        printable(name if len(name) <= LONGEST else f"{name[: LONGEST - 3]}...") for name in shown
+    ]
     more = [f"and {len(names) - 20} more"] if len(names) > 20 else []
     return ", ".join(shown + more) or "no columns at all"

@@ -69,11 +69,11 @@ def solve(
     Within, users have coordinates of their own (see `kernels.Problem`).
     """
     users = everybody(work)
-    turn(work, users, consensus, deviation, False)
+    turn(work, users, consensus, deviation, 1.0)
     consensus, own, n_evaluations, n_conjugate_steps = minimise(
         link, work, anchor, enough, consensus, deviation, system
     )
-    turn(work, users, consensus, own, True)
+    turn(work, users, consensus, own, -1.0)
     return consensus, own, n_evaluations, n_conjugate_steps
 
 

@@ -7,6 +7,7 @@ once; calls into the C library would take them one by one.
 
 from __future__ import annotations
 
+import gc
 import logging
 import math
 from collections.abc import Callable
@@ -43,12 +44,20 @@ from isplitlbi.model.links import (
     log_normal_cdf,
     log_one_plus,
     log_positive,
+    normal_hazard,
     threshold_of,
 )
 
 
-class _Announcer(event.Listener):
-    """Says once that loops are being compiled; nothing is compiled that the disk still has."""
+class _WhileCompiling(event.Listener):
+    """Says once that loops are being compiled; nothing is compiled that the disk still has.
+
+    Meanwhile no garbage is collected: the millions of objects that a compiler makes live until it
+    ends, and to go through them again and again would take a fifth of the time. Only one thread
+    compiles at a time, and what one function needs is compiled within it.
+    """
+
+    announced, depth, collects = False, 0, False
 
     def on_start(self, event: Any) -> None:
         ours = event.data["dispatcher"].py_func.__module__.startswith(__package__)
@@ -57,14 +66,20 @@ class _Announcer(event.Listener):
             logging.getLogger("isplitlbi").warning(
                 "compiling the loops for this machine; later runs find them ready."
             )
+        if self.depth == 0 and ours:
+            self.collects = gc.isenabled()
+            gc.disable()
+        if self.depth > 0 or ours:
+            self.depth += 1
 
     def on_end(self, event: Any) -> None:
-        """Say nothing."""
+        if self.depth > 0:
+            self.depth -= 1
+            if self.depth == 0 and self.collects:
+                gc.enable()
 
-    announced = False
 
-
-event.register("numba:compile", _Announcer())
+event.register("numba:compile", _WhileCompiling())
 
 # Division by zero gives inf, as in NumPy: no checks in the loops. A product and a sum may become
 # one instruction; nothing else of fastmath, which breaks comparisons with inf and nan.
@@ -383,11 +398,31 @@ def _log_normal_cdf(x):
         raise TypingError("log_normal_cdf is compiled for one number at a time")
 
     def implementation(x):
-        if x > -25.0:
+        if x > _FAR:
             return math.log(0.5 * math.erfc(-x * 0.7071067811865476))
-        # Far in the tail erfc underflows; the Mills ratio's asymptotic series is exact here.
-        y = 1.0 / (x * x)
-        series = 1.0 - y * (1.0 - 3.0 * y * (1.0 - 5.0 * y * (1.0 - 7.0 * y * (1.0 - 9.0 * y))))
-        return -0.5 * x * x - 0.9189385332046727 - math.log(-x) + math.log(series)
+        return -0.5 * x * x - _LOG_ROOT_2_PI - math.log(-x) + math.log(_mills_series(x))
 
     return implementation
+
+
+@overload(normal_hazard, jit_options=INSIDE_LOOPS)
+def _normal_hazard(x):
+    if not isinstance(x, types.Float):
+        raise TypingError("normal_hazard is compiled for one number at a time")
+
+    def implementation(x):
+        if x > _FAR:
+            return math.exp(-0.5 * x * x - _LOG_ROOT_2_PI - log_normal_cdf(x))
+        return -x / _mills_series(x)
+
+    return implementation
+
+
+# Far in the tail erfc underflows; the asymptotic series of the Mills ratio is exact there.
+_FAR, _LOG_ROOT_2_PI = -25.0, 0.9189385332046727
+
+
+@njit(**INSIDE_LOOPS)
+def _mills_series(x):
+    y = 1.0 / (x * x)
+    return 1.0 - y * (1.0 - 3.0 * y * (1.0 - 5.0 * y * (1.0 - 7.0 * y * (1.0 - 9.0 * y))))

@@ -382,15 +382,15 @@ def extrapolate(slots, users, base, rate, bend, times, out):
 
 
 @loop
-def turn(problem, users, consensus, own, back):
+def turn(problem, users, consensus, own, sign):
     slots, reference, n_traits = problem.slots, problem.reference, index(len(problem.scales) - 2)
     common = problem.bounded * consensus[index(slots.common_threshold)]
     for user in range(users[0], users[1]):
         last = index(slots.threshold[user])
-        own[last] = own[last] - common if back else max(own[last] + common, problem.delta)
+        own[last] = max(own[last] + common, problem.delta) if sign > 0.0 else own[last] - common
         if len(reference) > 0:
             sharpness = last - n_traits
-            sharper = -own[sharpness] if back else own[sharpness]
+            sharper = sign * own[sharpness]
             for slot in range(index(slots.start[user]), sharpness):
                 own[slot] += reference[slot] * sharper
 

@@ -395,17 +395,16 @@ def extrapolate(
     out[part] = base[part] + times[0] * rate[part] + times[1] * bend[part]
 
 
-def turn(problem: Problem, users: Users, consensus: Floats, own: Floats, back: bool) -> None:
-    """Turn users' deviations into their own coordinates (see `kernels.Problem`), or back."""
+def turn(problem: Problem, users: Users, consensus: Floats, own: Floats, sign: float) -> None:
+    """Turn users' deviations into their own coordinates (see `kernels.Problem`), or back: -1."""
     block = Block(problem.slots, problem.edges, users)
     turned, last = own[block.part], block.thresholds
     common = problem.bounded * consensus[problem.slots.common_threshold]
-    if back:
-        turned[last] -= common
-        turned -= block.by_sharpness(problem, turned)
-    else:
+    if sign > 0.0:
         turned[last] = np.maximum(turned[last] + common, problem.delta)
-        turned += block.by_sharpness(problem, turned)
+    else:
+        turned[last] -= common
+    turned += sign * block.by_sharpness(problem, turned)
 
 
 def squares(problem: Problem, users: Users, one: Floats, other: Floats) -> tuple[float, float]:

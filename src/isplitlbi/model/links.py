@@ -41,6 +41,7 @@ __all__ = [
     "log_normal_cdf",
     "log_one_plus",
     "log_positive",
+    "normal_hazard",
     "threshold_of",
 ]
 
@@ -358,6 +359,11 @@ class Probit(Link):
 
     name = "probit"
 
+    def win(self, x: Real) -> tuple[Real, Real, Real]:
+        """Return log F at x with its first and second derivative."""
+        slope = normal_hazard(x)
+        return log_normal_cdf(x), slope, -slope * (x + slope)
+
     def log_cdf(self, x: Real) -> Real:
         """Return log F(x)."""
         return log_normal_cdf(x)
@@ -416,6 +422,7 @@ class Uniform(Link):
 # Compiled code sees module constants, not class attributes.
 _UNIFORM_TAIL = Uniform.TAIL
 _UNIFORM_EDGE = 1.0 - Uniform.TAIL
+_ROOT_HALF, _ROOT_2_OVER_PI = 0.5**0.5, (2.0 / np.pi) ** 0.5
 
 LINKS: dict[str, type[Link]] = {link.name: link for link in (Logistic, Probit, Uniform)}
 
@@ -456,6 +463,11 @@ def log_positive(x: Real) -> Real:
 def log_normal_cdf(x: Real) -> Real:
     """Return the logarithm of the standard normal c.d.f."""
     return scipy.special.log_ndtr(x)
+
+
+def normal_hazard(x: Real) -> Real:
+    """Return the standard normal density over its c.d.f., with all its digits in the far tail."""
+    return _ROOT_2_OVER_PI / scipy.special.erfcx(-x * _ROOT_HALF)
 
 
 def _together(margin: Real, threshold: Real) -> tuple[Floats, Floats]:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from isplitlbi.data.frames import FIRST, Tabular, numbers_or_empty
 from isplitlbi.lazy import pl
-from isplitlbi.markup import as_html
+from isplitlbi.markup import as_html, printable
 from isplitlbi.typing import Floats
 
 __all__ = ["Ranking", "Relation", "as_good_as", "better_than", "relation"]
@@ -137,10 +137,10 @@ class Ranking(Tabular):
         """Show one line per tier."""
         width = len(str(len(self.tiers)))
         unseen = set(self.items[~self.compared].tolist())
-        lines = [
-            f"{number:>{width}}  " + ", ".join(f"({i})" if i in unseen else str(i) for i in tier)
-            for number, tier in enumerate(self.tiers, start=1)
+        named = [
+            [printable(f"({i})" if i in unseen else str(i)) for i in tier] for tier in self.tiers
         ]
+        lines = [f"{number:>{width}}  {', '.join(tier)}" for number, tier in enumerate(named, 1)]
         if unseen:
             lines.append("(in brackets: never compared by this user, placed by the consensus)")
         return "\n".join(lines)

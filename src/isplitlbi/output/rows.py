@@ -5,7 +5,6 @@ A file is there as a whole at the end, or not at all; its ending says what is in
 
 from __future__ import annotations
 
-import json
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -17,7 +16,7 @@ from isplitlbi.errors import InvalidSetting
 from isplitlbi.files import written_whole
 from isplitlbi.lazy import pl
 from isplitlbi.nouns import NOUNS, Nouns
-from isplitlbi.output.terminal import Format, emit
+from isplitlbi.output.terminal import Format, as_json, emit, write_csv
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -42,9 +41,9 @@ def rows_to_output(
     def write(table: pl.DataFrame) -> None:
         nonlocal n_batches
         if format is Format.csv:
-            sys.stdout.write(table.write_csv(include_header=n_batches == 0))
+            write_csv(table, header=n_batches == 0)
         elif format is Format.json:
-            rows = json.dumps(table.to_dicts(), indent=2, ensure_ascii=False, allow_nan=False)
+            rows = as_json(table.to_dicts())
             # The rows without the brackets around them, which all batches share.
             sys.stdout.write((",\n" if n_batches else "[\n") + rows[2:-2])
         else:

@@ -65,10 +65,10 @@ def print_fit(console: Console, model: ISplitLBI, folder: Path, seconds: float) 
         console.print(f"There are no {nouns.users}, so there is one ranking for all.\n")
     print_differences(console, model)
     print_tiers(console, model, most=6)
-    console.print(f"Written to {folder}. Go on with:", markup=False)
+    console.print(f"Written to {printable(str(folder))}. Go on with:", markup=False)
     of_users = [f"abnormal {folder}"] if model.has_users else []
     for command in (f"rank {folder}", *of_users, f"report {folder} -o report.html"):
-        console.print(f"  isplitlbi {command}", markup=False)
+        console.print(f"  isplitlbi {printable(command)}", markup=False)
 
 
 def print_differences(console: Console, model: ScoreEstimator) -> None:

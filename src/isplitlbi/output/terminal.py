@@ -30,6 +30,7 @@ __all__ = [
     "IDS",
     "MOST_ROWS",
     "Format",
+    "as_json",
     "emit",
     "fits",
     "in_cell",
@@ -51,6 +52,7 @@ __all__ = [
     "standard_output",
     "text_table",
     "titled_table",
+    "write_csv",
 ]
 
 
@@ -71,7 +73,7 @@ class Format(StrEnum):
 def emit(table: pl.DataFrame, format: Format, nouns: Nouns = NOUNS) -> None:
     """Write a table to standard output; only headings for people are in the words of the study."""
     if format is Format.csv:
-        sys.stdout.write(table.write_csv())
+        write_csv(table)
     elif format is Format.json:
         print_json(table.to_dicts())
     else:
@@ -182,9 +184,29 @@ def in_cell(value: Any) -> str:
 
 def print_json(value: Any) -> None:
     """Write a value to standard output as JSON."""
+    print(as_json(value))
+
+
+def as_json(value: Any) -> str:
+    """Return a value as JSON, in which nothing does anything to a terminal."""
     import json
 
-    print(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False))
+    text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)
+    if text.replace("\n", "").isprintable():
+        return text
+    return "".join(
+        sign if sign.isprintable() or sign == "\n" else json.dumps(sign)[1:-1] for sign in text
+    )
+
+
+def write_csv(table: pl.DataFrame, *, header: bool = True) -> None:
+    """Write a table to standard output as CSV: as it is, but to a person with ids spelled out."""
+    import polars as pl
+
+    if sys.stdout.isatty():
+        shown = pl.col(pl.String).map_elements(printable, return_dtype=pl.String)
+        table = table.with_columns(shown)
+    sys.stdout.write(table.write_csv(include_header=header))
 
 
 def standard_output() -> Console:
@@ -211,7 +233,7 @@ def listen_to_remarks(quiet: bool) -> None:
 
 def remark(sentence: str) -> None:
     """Write a sentence to standard error, beside the results."""
-    print(sentence, file=sys.stderr)
+    print(printable(sentence), file=sys.stderr)
 
 
 def print_notes(reading: Reading) -> None:
@@ -231,7 +253,7 @@ def print_check(
 
     console.print(f"{Summary.of(reading.votes).in_words(nouns)} ({reading.preset}).", markup=False)
     for note in reading.notes:
-        console.print(str(note), markup=False)
+        console.print(printable(str(note)), markup=False)
     if not reading.votes.is_anonymous:
         least, median, most = (
             diagnosis.summary[f"votes_per_user_{what}"] for what in ("min", "median", "max")

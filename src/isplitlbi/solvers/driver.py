@@ -90,7 +90,6 @@ def follow(
         state = _beginning(votes, settings, runtime, initial)
         course = _Noted.from_start(state)
     told = _Told(settings, reporter)
-    told.now(state)
     walk = _Walk(layout, settings, runtime, state, course, told)
     for index in range(snapshots.taken, len(times)):
         here = walk.to(times[index])
@@ -228,6 +227,7 @@ class _Walk:
     ) -> None:
         self.state, self._before = state, replace(state)
         self._course, self._told = course, told
+        told.now(state)
         self.ending = Ending.COMPLETE
         self._stepper = settings.scheme.prepare(layout, settings, runtime)
         self._runtime = runtime

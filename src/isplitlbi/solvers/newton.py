@@ -232,11 +232,11 @@ def squares(work: Work, _everybody: Users, one: Floats, other: Floats) -> tuple[
     return float(sums[0]), float(sums[1])
 
 
-def turn(work: Work, _everybody: Users, consensus: Floats, own: Floats, back: bool) -> None:
+def turn(work: Work, _everybody: Users, consensus: Floats, own: Floats, sign: float) -> None:
     """See `numpy_loops.turn`."""
 
     def of_block(_block: int, users: Users) -> None:
-        work.loops.turn(work.problem, users, consensus, own, back)
+        work.loops.turn(work.problem, users, consensus, own, sign)
 
     work.blocks.run(of_block)
 

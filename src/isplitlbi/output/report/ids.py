@@ -5,6 +5,8 @@ from __future__ import annotations
 import unicodedata
 from typing import TYPE_CHECKING, Any
 
+from isplitlbi.markup import is_unseen
+
 if TYPE_CHECKING:
     from markupsafe import Markup
 
@@ -20,13 +22,12 @@ def plain_id(label: Any, most: int = LONGEST_ID) -> str:
 
 
 def _spelled(label: Any) -> str:
-    text = "".join(
-        ascii(sign)[1:-1] if unicodedata.category(sign) in ("Cc", "Cs") else sign
-        for sign in str(label)
-    )
+    text = str(label)
     if all(unicodedata.category(sign)[0] in "ZC" for sign in text):
-        text = ascii(text)
-    return text
+        return ascii(text)
+    return "".join(
+        ascii(sign)[1:-1] if is_unseen(text, place) else sign for place, sign in enumerate(text)
+    )
 
 
 def shown_id(label: Any) -> Markup:

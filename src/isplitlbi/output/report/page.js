@@ -31,10 +31,13 @@
     return code.length > 2 ? "\\u" + code.padStart(4, "0") : "\\x" + code.padStart(2, "0");
   }
 
+  // Control, format, surrogates, ends of lines; but not what joins letters of some scripts, or an emoji.
+  const unseen = /[\p{Cc}\p{Cs}\p{Zl}\p{Zp}]|(?![\u200c\u200d])\p{Cf}|(?<![^\x00-\x7f\u200c\u200d])[\u200c\u200d]|[\u200c\u200d](?![^\x00-\x7f\u200c\u200d])/gu;
+
   /** An id as it can be seen: what is invisible spelled out, and not longer than `most`. */
   function shown(id, most = 80) {
-    const text = String(id).replace(/[\u0000-\u001f\u007f-\u009f]/g, spelled);
-    const signs = [...(/^[\p{Z}\p{C}]*$/u.test(text) ? `'${text.replace(/[^ ]/gu, spelled)}'` : text)];
+    const text = String(id);
+    const signs = [...(/^[\p{Z}\p{C}]*$/u.test(text) ? `'${text.replace(/[^ ]/gu, spelled)}'` : text.replace(unseen, spelled))];
     return signs.length <= most ? signs.join("") : signs.slice(0, most).join("").trimEnd() + "…";
   }
 
@@ -89,7 +92,7 @@
 
   // --- tables that do not fit ------------------------------------------------------------------
 
-  /** Under every table that is cut off, how many of its rows are in view. */
+  /** Under every table that is cut off, how many of its rows are in view, or that there are more columns. */
   function showNotes() {
     for (const region of document.querySelectorAll(".scroll")) {
       const rows = [...region.querySelectorAll("tbody:not([hidden]) > tr")];
@@ -100,10 +103,13 @@
         const middle = (place.top + place.bottom) / 2;
         return middle > top + head && middle < bottom;
       }).length;
-      const isCut = region.scrollHeight > region.clientHeight + 1 || region.scrollWidth > region.clientWidth + 1;
+      const isLong = region.scrollHeight > region.clientHeight + 1;
+      const isCut = isLong || region.scrollWidth > region.clientWidth + 1;
       region.classList.toggle("cut", isCut && region.scrollTop + region.clientHeight < region.scrollHeight - 1);
-      const told = `${inView.toLocaleString("en")} of ${rows.length.toLocaleString("en")} ${region.dataset.unit}, scroll`;
+      const ofRows = `${inView.toLocaleString("en")} of ${rows.length.toLocaleString("en")} ${region.dataset.unit}, scroll`;
+      const told = isLong ? ofRows : "more columns, scroll";
       const note = region.nextElementSibling;
+      note.classList.toggle("sideways", !isLong);
       if (note.hidden === isCut) note.hidden = !isCut;
       if (note.textContent !== told) note.textContent = told;
     }

@@ -13,7 +13,7 @@ from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.data.readers import Parts
 from isplitlbi.data.summary import Summary
 from isplitlbi.runtime.base import Job
-from isplitlbi.runtime.dask.client import refuse_unfit, workers_of
+from isplitlbi.runtime.dask.client import Connection
 from isplitlbi.runtime.dask.placement import Placement, remember_shards, remembered_shards
 from isplitlbi.runtime.dask.rounds import Costs, Failed, Rounds
 from isplitlbi.runtime.dask.shards import Whole
@@ -57,17 +57,18 @@ class Cluster:
         *,
         again: bool = False,
     ) -> None:
-        refuse_unfit(client)
-        self.client, self.backend = client, backend
-        self._n_shards = len(workers_of(client))
+        self._there = there = Connection(client)
+        there.refuse_unfit()
+        self.backend = backend
+        self._n_shards = len(there.workers())
         if checkpoints is not None:
             self._n_shards = remembered_shards(checkpoints) or self._n_shards
         source: VoteSource
         if isinstance(votes, Parts):
-            source = VotesInParts(client, votes, again)
+            source = VotesInParts(there, votes, again)
         else:
-            source = VotesInMemory(client, votes)
-        self._placement, self._rounds = Placement(client, source, self._n_shards), Rounds(client)
+            source = VotesInMemory(there, votes)
+        self._placement, self._rounds = Placement(there, source, self._n_shards), Rounds(there)
 
     @cached_property
     def summary(self) -> Summary:
@@ -81,7 +82,7 @@ class Cluster:
 
     def run(self, job: Job, reporter: Reporter) -> Any:
         """Let all shards do a job; where a worker is lost, they do it again."""
-        summary, n_threads = self.summary, min(self.client.nthreads().values(), default=1)
+        summary, n_threads = self.summary, self._there.n_threads()
         whole = Whole(
             len(self._placement), len(summary.users), summary.n_votes, n_threads, self.backend
         )

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from time import monotonic, sleep
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,14 +18,11 @@ from isplitlbi.errors import InvalidVotes, UnreadableCheckpoint, WorkersLost
 from isplitlbi.files import written_whole
 from isplitlbi.runtime.base import Found
 from isplitlbi.runtime.dask import client as connection
-from isplitlbi.runtime.dask.client import is_loss, nobody_answers, result_of, workers_of
+from isplitlbi.runtime.dask.client import Connection, Lost, is_loss, nobody_answers
 from isplitlbi.runtime.dask.shards import Counted, Shard
 from isplitlbi.runtime.dask.sources import VoteSource
 from isplitlbi.runtime.progress import Reporter, Stopped
 from isplitlbi.typing import Places
-
-if TYPE_CHECKING:
-    from distributed import Client
 
 __all__ = ["Placed", "Placement", "hear", "remember_shards", "remembered_shards"]
 
@@ -34,10 +31,6 @@ log = logging.getLogger("isplitlbi")
 MOST_LOSSES = 10  # of workers in one fit, before it is given up
 SETTLING = 0.5  # seconds after which the scheduler, too, knows of a worker that is gone
 SHARDS = "shards.json"  # beside the checkpoints: how many shards there are
-
-
-class Lost(OSError):
-    """A worker that no longer answers."""
 
 
 class Placed(NamedTuple):
@@ -53,9 +46,16 @@ class Placed(NamedTuple):
         except Exception as error:
             raise _lost(error) from None
 
+    def refuse_lost(self) -> None:
+        """Refuse a shard that is gone from its worker: what it was asked is never answered."""
+        try:
+            self.actor.answers  # noqa: B018
+        except Exception as error:
+            raise _lost(error) from None
+
 
 def hear(
-    client: Client, shards: list[Placed], asked: list[Any], reporter: Reporter | None = None
+    there: Connection, shards: list[Placed], asked: list[Any], reporter: Reporter | None = None
 ) -> list[Any]:
     """Wait for what all shards say, or until a worker of theirs is gone or nobody wants to know."""
     heard = []
@@ -68,8 +68,9 @@ def hear(
                 break
             except TimeoutError:
                 # Dask itself would try to reach it for half a minute.
-                if shard.host not in workers_of(client):
-                    raise Lost(f"the worker {shard.host} is gone") from None
+                if shard.host not in there.workers():
+                    raise Lost(there.absence_of(shard.host)) from None
+                shard.refuse_lost()
             except Exception as error:
                 raise _lost(error) from None
     return heard
@@ -80,16 +81,16 @@ class Placement:
 
     Parameters
     ----------
-    client
-        Of Dask.
+    there
+        The workers.
     source
         The votes.
     n_shards
         How many there are to be; fewer where there are not enough users.
     """
 
-    def __init__(self, client: Client, source: VoteSource, n_shards: int) -> None:
-        self.client, self.source, self.losses = client, source, 0
+    def __init__(self, there: Connection, source: VoteSource, n_shards: int) -> None:
+        self.there, self.source, self.losses = there, source, 0
         self.bounds = cut_evenly(source.votes_per_user, n_shards)
         self._lock, self._generation = threading.Lock(), 0
         self._shards: list[Placed] = []
@@ -129,7 +130,9 @@ class Placement:
     def _note_loss(self, error: Exception) -> None:
         self.losses += 1
         if self.losses > MOST_LOSSES:
-            raise WorkersLost(f"workers were lost {MOST_LOSSES} times; the last: {error}.")
+            raise WorkersLost(
+                f"workers were lost {MOST_LOSSES} times; the last: {error}. Their logs say why."
+            )
         log.warning("a worker was lost (%s); its users get new places.", error)
         sleep(SETTLING)
 
@@ -143,7 +146,7 @@ class Placement:
             except Exception as error:
                 if not is_loss(error):
                     raise
-                if workers_of(self.client):
+                if self.there.ready():
                     self._note_loss(error)
                     deadline = monotonic() + connection.PATIENCE
                 elif monotonic() > deadline:
@@ -158,7 +161,7 @@ class Placement:
         wanted = {number: hosts[place % len(hosts)] for place, number in enumerate(lost)}
         made = kept | self._made_on(wanted)
         placed = [made[number] for number in range(len(self))]
-        counted = hear(self.client, placed, [shard.asked("count") for shard in placed])
+        counted = hear(self.there, placed, [shard.asked("count") for shard in placed])
         if self._counted and counted != self._counted:
             raise InvalidVotes("the votes have changed during the fit; fit them again.")
         self._shards, self._counted = placed, counted
@@ -166,11 +169,11 @@ class Placement:
 
     def _alive(self) -> dict[int, Placed]:
         """Return the shards that still answer, by their number."""
-        workers, alive = workers_of(self.client), {}
+        workers, alive = self.there.workers(), {}
         for number, shard in enumerate(self._shards):
             if shard.host in workers:
                 try:
-                    shard.actor.answers().result(timeout=connection.PATIENCE)
+                    self.there.result_of(shard.asked("answers"), shard.host)
                     alive[number] = shard
                 except Exception as error:
                     if not is_loss(error):
@@ -179,25 +182,31 @@ class Placement:
 
     def _hosts(self, kept: Mapping[int, Placed]) -> list[str]:
         """Return the workers there are, those with the fewest shards first."""
-        workers = workers_of(self.client)
+        workers = self.there.ready()
         if not workers:
-            raise OSError("there is none")
+            raise Lost(self.there.absence_of())
         holds = Counter(shard.host for shard in kept.values())
         return sorted(workers, key=lambda worker: (holds[worker], worker))
 
     def _made_on(self, hosts: Mapping[int, str]) -> dict[int, Placed]:
+        from distributed import Actor
+
         pieces = self.source.pieces(self.bounds, hosts)
         made = {
-            number: self.client.submit(
+            number: self.there.client.submit(
                 Shard, number, *self.bounds[number : number + 2], len(self.source.items),
                 *pieces[number], actor=True, workers=[host], pure=False,
             )
             for number, host in hosts.items()
         }  # fmt: skip
-        return {
-            number: Placed(result_of(self.client, future, hosts[number]), hosts[number])
-            for number, future in made.items()
-        }
+        for number, future in made.items():
+            self.there.result_of(future, hosts[number])
+        # The result itself would belong to the newest client of this process, whoever's that is.
+        with self.there.client.as_current():
+            return {
+                number: Placed(Actor(Shard, hosts[number], future.key), hosts[number])
+                for number, future in made.items()
+            }
 
 
 def cut_evenly(votes_per_user: Places, n_shards: int) -> list[int]:

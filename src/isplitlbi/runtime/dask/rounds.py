@@ -8,19 +8,17 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from isplitlbi.errors import PathFailed
 from isplitlbi.runtime.base import Job, Stored
+from isplitlbi.runtime.dask.client import Connection, Lost
 from isplitlbi.runtime.dask.placement import Placed, hear
 from isplitlbi.runtime.dask.shards import Heard, Whole
 from isplitlbi.runtime.progress import Reporter
 from isplitlbi.typing import Floats
-
-if TYPE_CHECKING:
-    from distributed import Client
 
 __all__ = ["Costs", "Failed", "Rounds"]
 
@@ -42,9 +40,9 @@ class Failed(Exception):
 class Rounds:
     """The client's side of jobs that all shards do together; several may go on side by side."""
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, there: Connection) -> None:
         self.costs = Costs()
-        self._client, self._lock = client, threading.Lock()
+        self._there, self._lock = there, threading.Lock()
 
     def do(self, shards: list[Placed], job: Job, whole: Whole, reporter: Reporter) -> Any:
         """Let all shards do a job; return what their results are joined to."""
@@ -64,9 +62,11 @@ class Rounds:
         asked = [shard.asked("begin", key, job, whole) for shard in shards]
         while True:
             begun = perf_counter()
-            heard: list[Heard] = hear(self._client, shards, asked, reporter)
+            heard: list[Heard] = hear(self._there, shards, asked, reporter)
             if failed := [each.value for each in heard if each.what == "failed"]:
                 raise Failed(failed[0])
+            if any(each.what == "closed" for each in heard):
+                raise Lost("a worker was started again")
             if all(each.what in ("result", "stored") for each in heard):
                 return heard
             out = sum(each.progress.users_out for each in heard)
@@ -83,7 +83,7 @@ class Rounds:
             return heard.value
 
         def fetch(name: str, row: int) -> Floats:
-            (found,) = hear(self._client, [shard], [shard.asked("row", key, name, row)])
+            (found,) = hear(self._there, [shard], [shard.asked("row", key, name, row)])
             taken: Floats = found
             return taken
 

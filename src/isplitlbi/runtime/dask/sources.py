@@ -15,7 +15,7 @@ from functools import reduce
 from itertools import compress, pairwise
 from operator import add, itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -27,12 +27,9 @@ from isplitlbi.data.notes import with_units
 from isplitlbi.data.readers import Parts, Reading, described, read_part
 from isplitlbi.data.vocabulary import Vocabulary
 from isplitlbi.errors import InvalidVotes
-from isplitlbi.runtime.dask.client import is_loss, nobody_answers, result_of
+from isplitlbi.runtime.dask.client import Connection, is_loss, nobody_answers
 from isplitlbi.runtime.dask.shards import Piece
 from isplitlbi.typing import Labels, Places
-
-if TYPE_CHECKING:
-    from distributed import Client
 
 __all__ = ["VoteSource", "VotesInMemory", "VotesInParts"]
 
@@ -76,11 +73,11 @@ class VoteSource(Protocol):
 class VotesInMemory:
     """Votes that the client holds."""
 
-    def __init__(self, client: Client, votes: Comparisons) -> None:
+    def __init__(self, there: Connection, votes: Comparisons) -> None:
         if votes.is_anonymous:
             raise InvalidVotes(NO_USERS)
         _refuse_incomplete(votes)
-        self._client, self._votes = client, votes
+        self._there, self._votes = there, votes
         self.users, self.items = votes.users, votes.items
         self.votes_per_user = votes.votes_per_user
         self.units = None if votes.features is None else votes.features.units
@@ -93,7 +90,7 @@ class VotesInMemory:
             mine = votes.subset((votes.user >= first) & (votes.user < end))
             piece = Piece.of(mine, first)
             # In a list: a piece is a tuple itself, and releases of Dask take tuples differently.
-            sent[number] = self._client.scatter([piece], workers=[host], direct=True, hash=False)
+            sent[number] = self._there.scattered([piece], [host])
         return sent
 
     def release(self) -> None:
@@ -117,8 +114,8 @@ def _refuse_incomplete(votes: Comparisons) -> None:
 class VotesInParts:
     """Votes in the parts of a folder; unless ``again``, notes on them are told."""
 
-    def __init__(self, client: Client, parts: Parts, again: bool = False) -> None:
-        self._client, self._parts, self._files = client, parts, parts.files
+    def __init__(self, there: Connection, parts: Parts, again: bool = False) -> None:
+        self._there, self._parts, self._files = there, parts, parts.files
         self._read: list[Any] = []  # futures
         try:
             self._census = self._count(again)
@@ -129,9 +126,9 @@ class VotesInParts:
 
     def _count(self, again: bool) -> Census:
         """Let the workers read all parts; collect the ids that are in them."""
-        client, parts = self._client, self._parts
+        client, parts = self._there.client, self._parts
         found = [client.submit(_describe, part, pure=False) for part in self._readings()]
-        descriptions = [result_of(client, each) for each in found]
+        descriptions = [self._there.result_of(each) for each in found]
         for error in descriptions:
             if isinstance(error, InvalidVotes):
                 raise error
@@ -144,7 +141,7 @@ class VotesInParts:
         while len(counts) > 1:
             some = [counts[begin : begin + AT_ONCE] for begin in range(0, len(counts), AT_ONCE)]
             counts = [client.submit(Census.sum, each, pure=False) for each in some]
-        census: Census = result_of(client, counts[0])
+        census: Census = self._there.result_of(counts[0])
         census = census.complete(str(parts.folder))
         notes = notes if census.units is None else with_units(notes, census.units)
         for note in () if again else notes:
@@ -173,10 +170,10 @@ class VotesInParts:
 
     def pieces(self, bounds: list[int], hosts: Mapping[int, str]) -> dict[int, list[Any]]:
         """Cut every part, and let the pieces of every shard go to its host."""
-        client = self._client
+        client = self._there.client
         census = self._census
-        known = client.scatter(
-            (census.users, census.items, census.units), hash=False, broadcast=True
+        known = self._there.scattered(
+            (census.users, census.items, census.units), sorted(set(hosts.values()))
         )
         cut = [
             client.submit(_cut, part, known, bounds, list(hosts), pure=False)
@@ -194,7 +191,7 @@ class VotesInParts:
     def _readings(self) -> list[Any]:
         if not self._read:
             self._read = [
-                self._client.submit(_read, file, self._parts.options, pure=False)
+                self._there.client.submit(_read, file, self._parts.options, pure=False)
                 for file in self._files
             ]
         return self._read
