@@ -447,7 +447,9 @@ def thin() -> bool:
 
 def time_it() -> bool:
     """Say how long the next 100 pairs take, and what memory."""
-    print(" items  users   votes  seconds of next_pairs(100)  of these, of the certainty    peak MB")
+    print(
+        " items  users   votes  seconds of next_pairs(100)  of these, of the certainty    peak MB"
+    )
     for n_items, n_users in ((100, 100), (1_000, 1_000), (10_000, 1_000)):
         people = People(3, n_items, n_users, "alike")
         n_votes = max(20 * n_users, 4 * n_items)
