@@ -200,6 +200,22 @@ def test_what_a_process_holds_after_many_fits_is_measured(run_here):
     assert done.stdout.splitlines()[-1].startswith("fits: 3 checks, ")
 
 
+@pytest.mark.parametrize("which", [("160", "--only-fits"), ("40", "--first-seed", "50000")])
+def test_no_small_study_breaks_a_fit_or_what_is_asked_of_it_whatever_its_settings(which, run_here):
+    done = run_here("fuzz.py", "--most-votes", "20", "--studies", *which)
+    assert done.returncode == 0, done.stdout + done.stderr
+    last = done.stdout.splitlines()[-1]
+    assert last.startswith(f"fuzz: {which[0]} studies, ") and last.endswith("; 0 failed")
+
+
+def test_large_studies_are_measured_by_the_command_line():
+    done = run("large.py", "--only", "users", "ids", "--commands", "check", "--share", "0.005")
+    assert done.returncode == 0, done.stdout + done.stderr
+    _, *lines, last = done.stdout.splitlines()
+    assert [line.split()[:2] for line in lines] == [["users", "check"], ["ids", "check"]]
+    assert last == "large: 2 commands, 0 beyond what they may take"
+
+
 def test_the_page_on_clusters_shows_every_outage_that_is_tried(run_here, monkeypatch):
     pytest.importorskip("distributed", reason="needs dask (pip install .[dask])")
     done = run_here("outages.py", "--only", "an earthquake")

@@ -12,7 +12,7 @@ from sklearn.metrics import log_loss as sklearn_log_loss
 from isplitlbi import ISplitLBI, fitting
 from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.data.splits import folds_within_user
-from isplitlbi.errors import InvalidSetting, InvalidVotes, PathFailed, UnreadableCheckpoint
+from isplitlbi.errors import InvalidSetting, PathFailed, UnreadableCheckpoint
 from isplitlbi.evaluation.simulate import simulate
 from isplitlbi.fitting import FitSettings, fit
 from isplitlbi.model.links import Logistic
@@ -253,12 +253,13 @@ def test_rough_settings_change_scores_by_less_than_their_noise(plain_votes):
     assert 0.0 < difference.max() < 0.3 * fine.spread("log_loss").min()
 
 
-def test_votes_that_leave_nothing_to_hold_out_are_a_clear_error():
+def test_where_nothing_can_be_held_out_the_time_is_the_first(caplog):
     one_group = Comparisons.from_arrays(
         ["ann"] * 4, ["tea"] * 4, ["milk"] * 4, [1, 0, -1, 1], group=[1] * 4
     )
-    with pytest.raises(InvalidVotes, match="4 votes are too few to hold any out"):
-        selected(one_group, n_folds=2)
+    model = ISplitLBI(n_folds=2, with_tests=False).fit(one_group)
+    assert model.selection_ is None and model.time_ == model.path_.times[0]
+    assert "4 votes are too few to hold some out" in caplog.text
 
 
 def test_an_empty_fold_of_very_few_votes_is_left_out():
@@ -437,9 +438,10 @@ def test_too_few_votes_to_choose_a_time_take_the_first(n_votes, caplog):
     assert model.selection_ is None and model.time_ == model.path_.times[0]
     assert model.left_consensus_ == [] and np.isfinite(model.consensus_).all()
     assert f"{n_votes} vote" in caplog.text and "too few to hold some out" in caplog.text
+    assert "Give more votes, or set the time" in caplog.text
 
 
 def test_folds_that_somebody_asked_for_are_not_left_out_in_silence():
     votes = random_votes(3, n_users=2, n_items=3, n_votes=4)
-    with pytest.raises(InvalidSetting, match="n_folds is 6; it must be an integer from 2 to the"):
+    with pytest.raises(InvalidSetting, match="n_folds is 6, but there are only 4 votes"):
         ISplitLBI(n_folds=6).fit(votes)

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from isplitlbi import Comparisons, MarginMLE
-from isplitlbi.markup import as_html, printable
+from isplitlbi.markup import as_html, printable, printable_sentence
 from studies import small_model
 
 HOSTILE = "<script>alert(1)</script>"
@@ -26,7 +26,7 @@ def test_no_text_becomes_markup(text):
 
 @given(st.text())
 def test_no_text_does_anything_to_a_terminal_and_what_can_be_seen_stays(text):
-    shown = printable(text)
+    shown = printable_sentence(text)
     assert all(sign.isprintable() or sign in "\u200c\u200d" for sign in shown)
     if not any(sign in "\u200c\u200d" for sign in text):
         each = [sign if sign.isprintable() else ascii(sign)[1:-1] for sign in text]
@@ -70,3 +70,15 @@ def test_a_model_whose_users_were_tested_says_how_many_are_abnormal():
     assert repr(model.path_).startswith(f"RegularizationPath: {len(model.path_.times)} times from")
     assert f"time {model.time_:.3g}" in repr(model.selection_)
     assert f"kappa {model.kappa_:.3g}" in repr(model.selection_)
+
+
+@given(st.text(min_size=201))
+def test_an_id_that_would_fill_a_screen_is_shown_by_its_beginning_and_its_end(text):
+    shown, whole = printable(text), printable_sentence(text)
+    assert len(shown) < 200
+    assert shown.startswith(whole[:100]) and f"{whole[-60:]} ({len(text):,} characters)" in shown
+
+
+@given(st.text(max_size=20))
+def test_an_id_of_usual_length_is_shown_whole(text):
+    assert printable(text) == printable_sentence(text)

@@ -18,6 +18,7 @@ import numpy as np
 
 from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.data.readers import Parts
+from isplitlbi.data.splits import DEFAULT_FOLDS
 from isplitlbi.data.summary import Summary
 from isplitlbi.data.vocabulary import counted
 from isplitlbi.errors import InvalidSetting, PathFailed
@@ -68,7 +69,6 @@ __all__ = ["FitSettings", "Fitted", "fit", "fit_again", "fit_beside", "fit_crowd
 # the second share, less damping than there only makes paths longer.
 FEW_DIFFER, LEAST_ORDINARY = 0.75, 0.3
 SHARE_OF_SIZING = 0.2  # of the work of a fit
-DEFAULT_FOLDS = 5
 
 log = logging.getLogger("isplitlbi")
 
@@ -93,7 +93,8 @@ class FitSettings:
     time : float, optional
         Where to stop. By default chosen by cross-validation.
     n_folds : int
-        Folds of the cross-validation.
+        Folds of the cross-validation. With fewer than five votes, or none to hold out, no time is
+        chosen.
     folds : (n_votes,), optional
         The fold of every vote, where it is not to be drawn.
     scoring, rule, estimate
@@ -346,7 +347,7 @@ class _Fit:
     def run(self) -> Fitted:
         settings, path, found = self.settings, None, None
         folds, share, time = [], 1.0, settings.time
-        if time is None and not self._are_too_few:
+        if time is None:
             folds = self._folds()
         models = [Model(each, settings.terms) for each in settings.candidates]
         if settings.sizing is not None:
@@ -374,28 +375,27 @@ class _Fit:
             path, selection, self.runtime.costs, spreads={} if found is None else found.spreads,
         )  # fmt: skip
 
-    @property
-    def _are_too_few(self) -> bool:
-        """Whether there are too few votes to choose a time, which is then the first of the path."""
-        n_votes, n_folds = self.runtime.summary.n_votes, self.settings.n_folds
-        are_few = self.settings.folds is None and n_votes < n_folds == DEFAULT_FOLDS
-        if are_few:
-            log.warning(
-                "%s: too few to hold some out and choose a time on the path, so it is the first: "
-                "nobody has left the consensus.", counted(n_votes, "vote"),
-            )  # fmt: skip
-        return are_few
-
     def _folds(self) -> list[Fold]:
-        """Return the folds that hold out some votes."""
+        """Return the folds that hold out some votes.
+
+        There are none where the votes are too few. No time is chosen then: it is the first of the
+        path.
+        """
         settings = self.settings
         # Folds in which everybody ties as often as elsewhere flatter thresholds of their own.
         stratified = settings.terms.ties == "bounded"
         folding = Folding(
             settings.n_folds, settings.seed, settings.folds, stratified, settings.has_sides
         )
-        folding.check(self.runtime.summary.n_votes)
+        n_votes = self.runtime.summary.n_votes
+        folding.check(n_votes)
         n_folds: int = self.runtime.run(CountFolds(folding), Reporter())
+        if n_folds == 0:
+            log.warning(
+                "%s %s too few to hold some out and choose a time on the path, so the time is the "
+                "first, at which nobody has left the consensus. Give more votes, or set the time.",
+                counted(n_votes, "vote"), "is" if n_votes == 1 else "are",
+            )  # fmt: skip
         return [Fold(folding, number) for number in range(n_folds)]
 
     def _size(self, folds: list[Fold], reporter: Reporter) -> Sizing:

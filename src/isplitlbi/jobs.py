@@ -11,8 +11,8 @@ import numpy as np
 
 from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.data.layout import Slots
-from isplitlbi.data.splits import held_out_parts, lower_first
-from isplitlbi.errors import InvalidSetting, PathFailed
+from isplitlbi.data.splits import DEFAULT_FOLDS, check_folds, held_out_parts, lower_first
+from isplitlbi.errors import PathFailed
 from isplitlbi.model.links import Link
 from isplitlbi.model.terms import Terms
 from isplitlbi.path import Ending, RegularizationPath, spread_out
@@ -140,11 +140,8 @@ class Folding:
 
     def check(self, n_votes: int) -> None:
         """Refuse a number of folds that cannot be."""
-        n_folds = self.n_folds
-        if self.given is None and (int(n_folds) != n_folds or not 2 <= n_folds <= n_votes):
-            raise InvalidSetting(
-                f"n_folds is {n_folds}; it must be an integer from 2 to the {n_votes} votes."
-            )
+        if self.given is None and not n_votes < self.n_folds == DEFAULT_FOLDS:
+            check_folds(self.n_folds, n_votes)
 
     def parts(self, votes: Comparisons, runtime: Runtime) -> list[tuple[Comparisons, Comparisons]]:
         """Return training and held-out votes of every fold that holds out any."""

@@ -7,9 +7,11 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Any
 
-__all__ = ["as_html", "is_unseen", "printable"]
+__all__ = ["as_html", "is_unseen", "printable", "printable_sentence"]
 
 LONGEST = 60  # characters of a text that is shown
+# Of a longer id, the beginning and the end are shown, each so long: it must not fill a screen.
+LONGEST_ID, BEGINNING, END = 200, 100, 60
 
 
 def as_html(sentences: Iterable[str], head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
@@ -32,15 +34,28 @@ def _row(tag: str, cells: Iterable[Any]) -> str:
 def _shown(value: Any, longest: int | None) -> str:
     text = str(value)
     text = text if longest is None or len(text) <= longest else f"{text[: longest - 3]}..."
-    return escape(printable(text))
+    return escape(printable_sentence(text))
 
 
 def printable(text: str) -> str:
     """Return an id as it is, or with what would break a line or a terminal spelled out.
 
+    Of a very long one, that is its beginning, its end, and how long it is: tables in CSV and JSON
+    have it whole.
+
     >>> printable("tea"), printable("thé" + chr(7)) == "thé" + chr(92) + "x07"
     ('tea', True)
+    >>> len(printable("tea" * 5_000))
+    184
     """
+    shown = printable_sentence(text)
+    if len(shown) <= LONGEST_ID:
+        return shown
+    return f"{shown[:BEGINNING]} ... {shown[-END:]} ({len(text):,} characters)"
+
+
+def printable_sentence(text: str) -> str:
+    """Return the same of a sentence, however long it is."""
     if text.isprintable():
         return text
     return "".join(

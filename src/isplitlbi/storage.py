@@ -471,7 +471,8 @@ def _standing_of(source: Path, fitted: Fitted) -> Standing | None:
     found = Standing(**values, freedom=freedom, prior_variance=prior_variance)
     n_items = fitted.parameters.n_items
     shapes = found.estimate.shape, found.covariance.shape
-    if not same_votes or shapes != ((n_items,), (n_items, n_items)):
+    of_all = (n_items,), (n_items, n_items)
+    if not same_votes or shapes not in (of_all, ((n_items,), (n_items,))):
         raise UnreadableModel(f"{source}: its files do not belong together; fit the model again.")
     return found
 

@@ -131,7 +131,7 @@ def test_a_vote_with_an_old_id_that_says_something_else_is_told_apart(caplog):
         kept = with_new_votes(old, new)
     assert [record.message for record in caplog.records] == [
         "1 of 3 new votes is the same as votes that the model has already. "
-        "They are kept and count again.",
+        "It is kept and counts again.",
         "1 new vote has the id of an old vote and says something else; it is kept beside it.",
     ]
     assert kept.id.to_list() == ["x", "y", "x", "y", "z"]

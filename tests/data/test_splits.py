@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from isplitlbi import Comparisons, InvalidVotes
+from isplitlbi import Comparisons
 from isplitlbi.data.splits import (
     fold_of_votes,
     folds_within_user,
@@ -160,7 +160,9 @@ def test_folds_do_not_depend_on_the_order_of_the_rows(rows, seed, grouped, rando
 
 @pytest.mark.parametrize("n_folds", [-1, 0, 1, 2.5, 6])
 def test_a_number_of_folds_that_cannot_be_dealt_is_refused(n_folds):
-    with pytest.raises(InvalidSetting, match=rf"n_folds is {n_folds}; .* from 2 to the 5 votes"):
+    with pytest.raises(
+        InvalidSetting, match=rf"n_folds is {n_folds}[;,] .*(2 or more|only 5 votes)"
+    ):
         folds_within_user(FIVE, n_folds)
 
 
@@ -266,8 +268,13 @@ def test_one_fold_for_all_votes_leaves_nothing_to_learn_from():
 
 def test_one_unit_cannot_be_held_out():
     votes = Comparisons.from_arrays(["u"] * 2, ["a"] * 2, ["b"] * 2, [1, 0], group=["g", "g"])
-    with pytest.raises(InvalidVotes, match="2 votes are too few to hold any out"):
-        held_out_parts(votes, 2, 0)
+    assert held_out_parts(votes, 2, 0) == []
+
+
+def test_fewer_votes_than_folds_are_held_out_only_where_somebody_asked_for_so_many_folds():
+    assert held_out_parts(FIVE.subset([0, 1, 2]), 5, 0) == []
+    with pytest.raises(InvalidSetting, match="n_folds is 4, but there are only 3 votes to hold"):
+        held_out_parts(FIVE.subset([0, 1, 2]), 4, 0)
 
 
 def test_with_a_runtime_folds_are_those_of_all_machines_and_may_be_empty_here():

@@ -1,13 +1,14 @@
 """Cards of users, effects of features and habits of items: are they right, and how surely?"""
 
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from scipy.special import logit
 
 from isplitlbi import Comparisons, ISplitLBI
-from isplitlbi.estimators.cards import Measured, effect_of_features
+from isplitlbi.estimators.cards import Measured, effect_of_features, own_scores
 from isplitlbi.estimators.certainty import Certainty
 from isplitlbi.evaluation.simulate import simulate
 from isplitlbi.solvers.posterior import Curvature, user_covariances
@@ -149,3 +150,17 @@ def test_of_very_many_items_the_traits_are_known_about_as_surely(model, monkeypa
     assert wide.user_card(wide.users_[0]).side.value == pytest.approx(
         model.user_card(wide.users_[0]).side.value, abs=0.1
     )
+
+
+def test_own_scores_need_no_table_of_all_items_where_errors_are_independent(model, monkeypatch):
+    monkeypatch.setattr("isplitlbi.estimators.certainty.MOST_PLACES", 3)
+    certainty = pickle.loads(pickle.dumps(model)).adopt(model.fitted_).certainty()
+    standing = certainty.scores()
+    assert standing.covariance.ndim == 1
+    as_table = replace(
+        certainty, standing=standing._replace(covariance=np.diag(standing.covariance))
+    )
+    for user in range(3):
+        ranking = model.ranking(model.users_[user])
+        one, other = (own_scores(each, user, ranking) for each in (certainty, as_table))
+        np.testing.assert_allclose(one.high - one.low, other.high - other.low, rtol=1e-9)

@@ -174,7 +174,7 @@ def test_with_very_many_items_errors_are_taken_for_independent(model, votes, mon
     usual = model.certainty().scores()
     monkeypatch.setattr("isplitlbi.estimators.certainty.MOST_PLACES", 3)
     rough = Certainty.of(votes, model.fitted_).scores()
-    assert np.count_nonzero(rough.covariance) == 8
+    assert rough.covariance.shape == (8,)
     usual_low, usual_high = score_intervals(model.consensus_, usual)
     low, high = score_intervals(model.consensus_, rough)
     assert np.all(high - low < 3.0 * (usual_high - usual_low))
@@ -277,3 +277,17 @@ def test_the_text_has_a_line_per_item_and_the_meaning_of_its_words(model):
     assert [line.split("  ")[0].strip() for line in words.splitlines()] == [
         "95 %", "W/T/L", "tier", "group",
     ]  # fmt: skip
+
+
+def test_more_items_than_groups_are_found_of_have_ranks_and_no_groups(votes, monkeypatch):
+    model = MarginMLE().fit(votes)
+    monkeypatch.setattr("isplitlbi.estimators.certainty.MOST_PLACES", 3)
+    standing = Certainty.of(votes, model.fitted_).scores()
+    consensus, counts = model.parameters_.common, Counts.of(votes)
+    grouped = Leaderboard.of(votes.items, consensus, standing, counts)
+    monkeypatch.setattr("isplitlbi.estimators.leaderboard.MOST_IN_GROUPS", 3)
+    board = Leaderboard.of(votes.items, consensus, standing, counts)
+    for name in ("rank", "rank_low", "rank_high", "low", "high", "votes_missing"):
+        np.testing.assert_array_equal(getattr(board, name), getattr(grouped, name))
+    assert not any(board.group) and "group" not in board.cells()[0]
+    assert "group  not found of more than 3 items" in str(board)

@@ -240,7 +240,7 @@ def test_more_votes_than_anybody_has_are_an_error(votes):
 
 def test_a_single_vote_cannot_be_split():
     vote = Comparisons.from_arrays(["ann"], ["tea"], ["milk"], [1])
-    with pytest.raises(InvalidVotes, match="1 votes are too few to hold any out"):
+    with pytest.raises(InvalidVotes, match="1 vote is too few to hold any out"):
         evaluate(vote, [COMMON])
 
 

@@ -10,6 +10,7 @@ from scipy.stats import studentized_range
 from isplitlbi.model import differences
 from isplitlbi.model.differences import (
     information,
+    n_surely_apart,
     name_groups,
     own_variances,
     quantile_of_largest,
@@ -165,3 +166,20 @@ def test_many_groups_have_numbers_with_spaces_between():
     assert names[:3] == ["1", "1 2", "2 3"]
     assert names[-1] == "29"
     assert name_groups(np.triu(np.ones((26, 26), dtype=bool), 1))[-1] == "z"
+
+
+# --- very many items -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n_items", [1, 2, 5, 450])
+@pytest.mark.parametrize("pairs_at_once", [1, 1 << 22])
+def test_independent_errors_need_no_table_of_all_pairs(n_items, pairs_at_once, monkeypatch):
+    monkeypatch.setattr("isplitlbi.model.differences.PAIRS_AT_ONCE", pairs_at_once)
+    rng = np.random.default_rng(n_items)
+    estimate, variance = 3.0 * rng.normal(size=n_items), rng.uniform(1e-3, 0.5, n_items)
+    pairs = surely_better(estimate, np.diag(variance), 12.0)
+    np.testing.assert_array_equal(surely_better(estimate, variance, 12.0), pairs)
+    better, worse = n_surely_apart(estimate, variance, 12.0)
+    np.testing.assert_array_equal(better, pairs.sum(axis=0))
+    np.testing.assert_array_equal(worse, pairs.sum(axis=1))
+    np.testing.assert_allclose(own_variances(variance), own_variances(np.diag(variance)))

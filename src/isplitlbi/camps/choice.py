@@ -271,6 +271,8 @@ def _fitted(alone: Alone, account: Account, seed: int) -> Mixture:
         return alone.single
     told, single = alone.told, alone.single
     own = _own_scores(told, single)
+    if not len(own):  # as where all votes at hand are ties: nobody tells anything of the items
+        return single
     if account.n_axes:
         _, size, axes = np.linalg.svd(own - own.mean(axis=0), full_matrices=False)
         axes = (size[:, None] / np.sqrt(len(own)) * axes)[: account.n_axes]

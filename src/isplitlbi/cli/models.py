@@ -125,7 +125,7 @@ def _show_sparse(model: ScoreEstimator, user: Any, estimate: Any, format: Format
         meaning = "has left the consensus at the chosen time, so both estimates are the same"
     else:
         meaning = "has not left the consensus at the chosen time, so this is the consensus"
-    remark(f"{user} {meaning}.")
+    remark(f"{printable(str(user))} {meaning}.")
 
 
 # --- abnormal ------------------------------------------------------------------------------

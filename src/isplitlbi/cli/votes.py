@@ -85,7 +85,10 @@ def check(
     nouns = Nouns.of(called(call))
     refuse_unknown_sides(sides)
     reading = votes.read(quiet=True)
-    diagnosis = examine(reading.votes, sides=sides)  # type: ignore[arg-type]
+    with progress_bar("Checking", quiet=False) as progress:
+        if progress is not None:  # nobody knows beforehand how long it takes
+            progress(None, "fitting rankings to the votes")
+        diagnosis = examine(reading.votes, sides=sides)  # type: ignore[arg-type]
     if format is Format.table:
         print_check(standard_output(), reading, diagnosis, nouns)
     elif format is Format.json:

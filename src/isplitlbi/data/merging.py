@@ -43,11 +43,12 @@ def with_new_votes(old: Comparisons, new: Comparisons, repeated: Repeated = "kee
     same, differs = _found_again(together, len(old))
     is_dropped = repeated == "drop"
     if n_same := int(same.sum()):
-        all_of = "all" if n_same == len(new) else f"{n_same:,} of"
+        some = "" if n_same == len(new) else f"{n_same:,} of "
         log.warning(
-            "%s %s %s the same as votes that the model has already. They are %s.",
-            all_of, counted(len(new), "new vote"), "is" if n_same == 1 else "are",
-            "left out" if is_dropped else "kept and count again",
+            "%s%s %s the same as votes that the model has already. %s %s.",
+            "All " if n_same == len(new) > 1 else some, counted(len(new), "new vote"),
+            "is" if n_same == 1 else "are", "It is" if n_same == 1 else "They are",
+            "left out" if is_dropped else f"kept and count{'s' * (n_same == 1)} again",
         )  # fmt: skip
     if n_differs := int(differs.sum()):
         has, says, they_are, old_stay = (

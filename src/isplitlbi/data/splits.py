@@ -14,10 +14,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from isplitlbi.data.comparisons import Comparisons
-from isplitlbi.errors import InvalidSetting, InvalidVotes
+from isplitlbi.data.vocabulary import counted
+from isplitlbi.errors import InvalidSetting
 from isplitlbi.typing import Floats, Places
 
 __all__ = [
+    "DEFAULT_FOLDS",
+    "check_folds",
     "fold_of_votes",
     "folds_within_user",
     "held_out_parts",
@@ -29,6 +32,8 @@ __all__ = [
 ]
 
 Split = tuple[Comparisons, Comparisons]  # training and held-out votes
+
+DEFAULT_FOLDS = 5
 
 
 class Machines(Protocol):
@@ -78,11 +83,20 @@ def folds_within_user(
     Grouped as in `split_within_user`, and stratified unless that is not wanted: a fold in which
     everybody ties as often as elsewhere flatters thresholds of users' own.
     """
-    if int(n_folds) != n_folds or not 2 <= n_folds <= votes.n_votes:
-        raise InvalidSetting(
-            f"n_folds is {n_folds}; it must be an integer from 2 to the {votes.n_votes} votes."
-        )
+    check_folds(n_folds, votes.n_votes)
     return _folds(votes, int(n_folds), np.random.default_rng(rng), stratified)
+
+
+def check_folds(n_folds: int, n_votes: int) -> None:
+    """Refuse a number of folds that cannot be."""
+    if int(n_folds) != n_folds or n_folds < 2:
+        raise InvalidSetting(f"n_folds is {n_folds}; it must be an integer, 2 or more.")
+    if n_folds > n_votes:
+        raise InvalidSetting(
+            f"n_folds is {n_folds}, but there {'is' if n_votes == 1 else 'are'} only "
+            f"{counted(n_votes, 'vote')} to hold out: give fewer folds or more votes, or leave the "
+            "number of folds as it is by default."
+        )
 
 
 def held_out_parts(
@@ -95,13 +109,18 @@ def held_out_parts(
 ) -> list[Split]:
     """Return pairs of training and held-out votes; every vote is held out in one of them.
 
+    There are none where the votes are too few: fewer than folds, unless somebody asked for another
+    number of folds than the default, or all in one group.
+
     Votes are dealt at random within users, or as ``fold`` says: a number per vote. The order of the
     votes does not matter. With a runtime, whose numbers ``rng`` draws, they are dealt as if all
     users were here, and either side may be empty here.
     """
-    n_votes = len(votes)
+    n_votes = len(votes) if runtime is None else runtime.n_votes
+    if fold is None and n_votes < n_folds == DEFAULT_FOLDS:
+        return []
     if runtime is not None:
-        n_votes, parts = runtime.n_votes, _folds(in_order(votes), n_folds, rng, stratified)
+        parts = _folds(in_order(votes), n_folds, rng, stratified)
     elif fold is None:
         parts = folds_within_user(in_order(votes), n_folds, rng, stratified)
     else:
@@ -113,10 +132,6 @@ def held_out_parts(
     folds = [part for part, size in zip(parts, sizes, strict=True) if 0 < size < n_votes]
     if not folds and fold is not None:
         raise InvalidSetting("the folds hold out nothing: there must be two of them at least.")
-    if not folds:
-        raise InvalidVotes(
-            f"{n_votes} votes are too few to hold any out: give more, or set the time."
-        )
     return folds
 
 

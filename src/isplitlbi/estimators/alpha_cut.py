@@ -21,7 +21,8 @@ from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.data.labels import labels_of
 from isplitlbi.data.layout import tally
 from isplitlbi.data.splits import held_out_parts
-from isplitlbi.errors import InvalidSetting
+from isplitlbi.data.vocabulary import counted
+from isplitlbi.errors import InvalidSetting, InvalidVotes
 from isplitlbi.estimators.inputs import as_votes, check_choice, check_seed, threads_of
 from isplitlbi.estimators.voting import VoteEstimator
 from isplitlbi.model.metrics import confusion
@@ -210,6 +211,11 @@ class AlphaCut(VoteEstimator):
         labels, votes = labels_of(y), as_votes(X, y, sample_weight)
         seeds = np.random.SeedSequence(self.random_state)
         parts = held_out_parts(votes, self.n_folds, np.random.default_rng(seeds.spawn(1)[0]))
+        if not parts:
+            raise InvalidVotes(
+                f"{counted(len(votes), 'vote')} cannot be split into votes to learn from and votes "
+                "to choose the penalty on: alpha-cut needs more votes."
+            )
         # How often each degree of agreement was right, over all folds.
         levels = np.arange(self.n_members // 2 + 1, self.n_members + 1)
         trials = [(part, penalty) for part in parts for penalty in self.penalties]

@@ -368,7 +368,7 @@ def variances_of(certainty: Certainty) -> Floats:
     where = certainty.seen.parameters.vector.scores
     row = certainty.row[where]
     if len(row) and row[0] < 0:  # of very many items
-        return np.diag(certainty.scores().covariance).copy()
+        return certainty.scores().covariance.copy()
     return np.diag(certainty.evidence.expected)[row].copy()
 
 

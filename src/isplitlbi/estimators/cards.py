@@ -153,7 +153,7 @@ def habit_intervals(certainty: Certainty) -> tuple[Floats, Floats]:
         variance = 1.0 / (information + 1.0 / parameters.terms.habit_variance)
     else:
         around = np.eye(n_items) - 1.0 / n_items
-        variance = np.diag(around @ certainty.covariance(place) @ around)
+        variance = np.maximum(np.diag(around @ certainty.covariance(place) @ around), 0.0)
     shift = certainty.shift[where]
     factor = parameters.common.habits * np.exp(shift - shift.mean())
     reach = np.exp(NORMAL * WIDER * np.sqrt(variance))
@@ -230,17 +230,39 @@ def own_scores(certainty: Certainty, user: int, ranking: Ranking) -> OwnScores:
     off = np.abs(score - parameters.common.scores)
     missed = 0.5 * (1.0 - LEVEL) / max(int(compared.sum()), 1)
     differs = compared & (off > -scipy.special.ndtri(missed) * WIDER * np.sqrt(variance))
-    # Errors of the consensus are the user's, too, as far as the user's own votes do not mend them.
-    by_consensus = np.zeros((n_items, vector.width))
-    by_consensus[:, vector.scores] = np.eye(n_items)
-    by_consensus[:, found.place] += moves @ found.follows
-    by_consensus -= by_consensus.mean(axis=0)  # only differences of scores count
-    common = certainty.covariance(np.arange(vector.width))
-    common[vector.scores, vector.scores] = certainty.scores().covariance
     variance *= WIDER_OF_SCORES**2
-    variance += np.sum(by_consensus @ common * by_consensus, axis=1)
+    variance += _of_consensus(certainty, found, moves @ found.follows)
     reach = NORMAL * np.sqrt(variance)
     return OwnScores(score, score - reach, score + reach, differs, ranking)
+
+
+def _of_consensus(certainty: Certainty, found: OfUser, follows: Floats) -> Floats:
+    """Return what errors of the consensus add to the variances of a user's scores.
+
+    They are the user's errors, too, as far as the user's own votes do not mend them. Only
+    differences of scores count.
+    """
+    vector, place = certainty.seen.parameters.vector, found.place
+    n_items, of_scores = vector.n_items, certainty.scores().covariance
+    if of_scores.ndim == 2:
+        by_consensus = np.zeros((n_items, vector.width))
+        by_consensus[:, vector.scores] = np.eye(n_items)
+        by_consensus[:, place] += follows
+        by_consensus -= by_consensus.mean(axis=0)
+        common = certainty.covariance(np.arange(vector.width))
+        common[vector.scores, vector.scores] = of_scores
+        return np.asarray(np.sum(by_consensus @ common * by_consensus, axis=1))
+    # Errors of very many items are independent: no table of all of them is needed.
+    at = np.flatnonzero(place < n_items)
+    items, own = place[at], of_scores[place[at]]
+    common = certainty.covariance(place)
+    common[at, at] = own
+    follows = follows - follows.mean(axis=0)
+    variance = of_scores * (1.0 - 2.0 / n_items) + of_scores.sum() / n_items**2
+    variance += np.sum(follows @ common * follows, axis=1)
+    variance -= 2.0 / n_items * (follows[:, at] @ own)
+    variance[items] += 2.0 * follows[items, at] * own
+    return np.asarray(np.maximum(variance, 0.0))
 
 
 @dataclass(frozen=True)

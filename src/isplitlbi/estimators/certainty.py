@@ -55,7 +55,8 @@ class Standing(NamedTuple):
     estimate : (n_items,)
         The best estimate of the scores, in the order of the items.
     covariance : (n_items, n_items)
-        Of its errors.
+        Of its errors; (n_items,) their variances, where there are so many items that errors are
+        taken for independent.
     freedom : float
         Degrees of freedom of the covariance (Student); infinite where it is not from few users.
     prior_variance : float
@@ -69,7 +70,8 @@ class Standing(NamedTuple):
 
     def at(self, items: Places) -> Standing:
         """Return the same for some items, in some order."""
-        covariance = self.covariance[np.ix_(items, items)]
+        pairs = items if self.covariance.ndim == 1 else np.ix_(items, items)
+        covariance = self.covariance[pairs]
         return self._replace(estimate=self.estimate[items], covariance=covariance)
 
 
@@ -354,7 +356,7 @@ class Certainty:
         row = self.row[where]
         if n_items and row[0] < 0:
             variance = 1.0 / (self._score_information() + 1.0 / prior + LEAST_CURVATURE)
-            return Standing(estimate, np.diag(variance), freedom, prior)
+            return Standing(estimate, variance, freedom, prior)
         expected, found = self.evidence.expected[np.ix_(row, row)], self.consensus[np.ix_(row, row)]
         if self.n_users < 2:
             return Standing(estimate, expected, freedom, prior)

@@ -19,6 +19,7 @@ from isplitlbi.data.merging import Repeated, with_new_votes
 from isplitlbi.data.outcomes import Sides, all_on_one_side
 from isplitlbi.data.readers import Parts
 from isplitlbi.data.summary import Summary
+from isplitlbi.data.vocabulary import counted
 from isplitlbi.errors import InvalidSetting, InvalidVotes
 from isplitlbi.estimators.base import ScoreEstimator
 from isplitlbi.estimators.contract import check_is_fitted
@@ -94,8 +95,8 @@ class ISplitLBI(ScoreEstimator):
     time : float, optional
         Where to stop. By default chosen by cross-validation.
     n_folds : int, default 5
-        Folds of the cross-validation, within users. With fewer than five votes no time is chosen,
-        and nobody leaves the consensus.
+        Folds of the cross-validation, within users. With fewer than five votes, or where none can
+        be held out, no time is chosen: it is the first, at which nobody has left the consensus.
     scoring : {"log_loss", "micro_f1", "macro_f1", ...}, default "log_loss"
         What the cross-validation optimises. With ``rule="threshold"`` it may also be
         "paper_micro_f1" or "paper_macro_f1": the F1s of the published program (`metrics.paper_f1`).
@@ -414,8 +415,9 @@ class ISplitLBI(ScoreEstimator):
             )
         if self.ties == "none" and votes.n_ties:
             raise InvalidVotes(
-                f"ties is 'none', but {votes.n_ties:,} votes are ties. Leave these out, or allow "
-                "ties."
+                f"ties is 'none', but {counted(votes.n_ties, 'vote')} "
+                f"{'is a tie' if votes.n_ties == 1 else 'are ties'}. Leave "
+                f"{'it' if votes.n_ties == 1 else 'these'} out, or allow ties."
             )
         return Terms.named(
             self.terms,

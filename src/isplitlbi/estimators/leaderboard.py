@@ -23,9 +23,11 @@ from isplitlbi.markup import printable
 from isplitlbi.model.differences import (
     LEVEL,
     information,
+    n_surely_apart,
     name_groups,
     student,
     surely_better,
+    variances,
     weights_of_mean,
 )
 from isplitlbi.model.parameters import Consensus
@@ -42,6 +44,9 @@ LEAST_KNOWN = 1.0 / 9.0
 # that has only lost so far will meet others like it.
 LEAST_PER_VOTE = 0.1
 
+# Naming groups takes the third power of their number in steps, and a table of all pairs.
+MOST_IN_GROUPS = 2_500
+
 # What the words of the table mean.
 LEGEND = {
     "95 %": "intervals for all {like} like these; ranks hold for all {items} at once",
@@ -49,6 +54,7 @@ LEGEND = {
     "tier": "{items} of a tier: people call them equal",
     "group": "{items} that share a letter: the votes cannot tell them apart yet",
 }
+NO_GROUPS = "not found of more than {most:,} {items}"
 TOO_FEW = "Too few votes to be ranked:"
 
 
@@ -95,8 +101,8 @@ def score_intervals(scores: Floats, standing: Standing) -> tuple[Floats, Floats]
     """
     covariance = standing.covariance
     weight = weights_of_mean(information(covariance, standing.prior_variance))
-    off = covariance @ weight
-    variance = np.diag(covariance) - 2.0 * off + weight @ off
+    off = covariance * weight if covariance.ndim == 1 else covariance @ weight
+    variance = variances(covariance) - 2.0 * off + weight @ off
     middle = standing.estimate + weight @ (scores - standing.estimate)
     reach = student(standing.freedom, 0.5 + 0.5 * LEVEL) * np.sqrt(np.maximum(variance, 0.0))
     return np.minimum(middle - reach, scores), np.maximum(middle + reach, scores)
@@ -126,7 +132,8 @@ class Leaderboard(Tabular):
         People call the items of a tier equal. 0 for an item that is not ranked, None without ties.
     group : tuple of str
         Two items share a letter if and only if the votes cannot tell them apart. Beyond 26 groups,
-        numbers with spaces between them. Empty for an item that is not ranked.
+        numbers with spaces between them. Empty for an item that is not ranked, and for all items
+        where more than 2,500 are.
     votes_missing : (n_items,)
         About how many votes more an item needs to be ranked; 0 for those that are.
     tie_factor : (n_items,) or None
@@ -171,8 +178,8 @@ class Leaderboard(Tabular):
         by_score = np.argsort(-scores, kind="stable")
         standing, sorted_counts = standing.at(by_score), counts.at(by_score)
         low, high = score_intervals(scores[by_score], standing)
-        missing, better = _ranked(standing, sorted_counts.votes)
-        n_ranked, n_unranked = len(better), len(items) - len(better)
+        missing, apart = _ranked(standing, sorted_counts.votes)
+        n_ranked, n_unranked = len(apart.better), len(items) - len(apart.better)
         ranked_first = np.argsort(missing > 0, kind="stable")
         order, ranked = by_score[ranked_first], by_score[missing == 0]
         rank = np.arange(1, n_ranked + 1)
@@ -187,14 +194,14 @@ class Leaderboard(Tabular):
         return cls(
             items=items[order],
             rank=filled(rank),
-            rank_low=filled(np.minimum(1 + better.sum(axis=0), rank)),
-            rank_high=filled(np.maximum(n_ranked - better.sum(axis=1), rank)),
+            rank_low=filled(np.minimum(1 + apart.better, rank)),
+            rank_high=filled(np.maximum(n_ranked - apart.worse, rank)),
             score=scores[order],
             low=low[ranked_first],
             high=high[ranked_first],
             **counts.at(order)._asdict(),
             tier=None if tier is None else filled(tier),
-            group=(*name_groups(better), *[""] * n_unranked),
+            group=(*apart.groups(), *[""] * n_unranked),
             votes_missing=missing[ranked_first],
             tie_factor=consensus.habits[order] if terms.has_habits else None,
             is_of_crowd=is_of_crowd,
@@ -207,6 +214,11 @@ class Leaderboard(Tabular):
     def n_ranked(self) -> int:
         """How many items are ranked; the others come after them."""
         return int(np.count_nonzero(self.rank))
+
+    @property
+    def has_groups(self) -> bool:
+        """Whether groups were found: not where too many items are ranked."""
+        return self.n_ranked <= MOST_IN_GROUPS
 
     def _table(self) -> pl.DataFrame:
         """Return the items best first, with intervals, votes, tiers and groups.
@@ -269,7 +281,8 @@ class Leaderboard(Tabular):
             columns.append(["W/T/L", *("/".join(map(amount, each)) for each in results)])
         if self.tier is not None:
             columns.append(["tier", *map(str, self.tier)])
-        columns.append(["group", *map(_short, self.group)])
+        if self.has_groups:
+            columns.append(["group", *map(_short, self.group)])
         rows = zip(*columns, strict=True)
         return [list(row) for row in rows][: 1 + self.n_ranked]
 
@@ -290,13 +303,15 @@ class Leaderboard(Tabular):
     def legend(self, *, with_counts: bool = True) -> dict[str, str]:
         """Return what the words of the table mean."""
         left_out = {"W/T/L": with_counts, "tier": self.tier is not None}
+        told = LEGEND if self.has_groups else LEGEND | {"group": NO_GROUPS}
         return {
             word: means.format(
-                items=self.nouns.items, like="votes" if self.is_of_crowd else "people"
+                items=self.nouns.items, like="votes" if self.is_of_crowd else "people",
+                most=MOST_IN_GROUPS,
             )
-            for word, means in LEGEND.items()
+            for word, means in told.items()
             if left_out.get(word, True)
-        }
+        }  # fmt: skip
 
     def _names(self) -> list[str]:
         return [printable(str(item)) for item in self.items.tolist()]
@@ -322,21 +337,44 @@ class Leaderboard(Tabular):
         return "\n".join([*told, f"<p>{'<br>'.join(said)}</p>"])
 
 
-def _ranked(standing: Standing, votes: Floats) -> tuple[Places, Mask]:
-    """Return how many votes each item lacks to be ranked, and which of the others beats which.
+class _Apart(NamedTuple):
+    """How many items are surely better and worse than each; and which, unless they are many."""
+
+    better: Places
+    worse: Places
+    pairs: Mask | None
+
+    @classmethod
+    def of(cls, standing: Standing) -> _Apart:
+        """Look at all intervals of differences at once."""
+        estimate, covariance, freedom, _ = standing
+        if len(estimate) > MOST_IN_GROUPS and covariance.ndim == 1:
+            return cls(*n_surely_apart(estimate, covariance, freedom), None)
+        pairs = surely_better(estimate, covariance, freedom)
+        return cls(pairs.sum(axis=0), pairs.sum(axis=1), pairs)
+
+    def groups(self) -> list[str]:
+        """Return the groups of every item; nothing where there are too many items."""
+        n_items = len(self.better)
+        if self.pairs is None or n_items > MOST_IN_GROUPS:
+            return [""] * n_items
+        return name_groups(self.pairs)
+
+
+def _ranked(standing: Standing, votes: Floats) -> tuple[Places, _Apart]:
+    """Return how many votes each item lacks to be ranked, and how the others are apart.
 
     An item of which little is known is ranked all the same where the votes tell it from most
     others: of one that always wins or loses, a single vote tells little, and its place is clear.
     """
     missing = _votes_missing(standing, votes)
-    better = surely_better(*standing[:3])
+    apart = _Apart.of(standing)
     if not missing.any():
-        return missing, better
-    n_apart = (better | better.T).sum(axis=1)
-    missing[2 * n_apart >= len(missing) - 1] = 0
+        return missing, apart
+    missing[2 * (apart.better + apart.worse) >= len(missing) - 1] = 0
     if missing.any():
-        better = surely_better(*standing.at(np.flatnonzero(missing == 0))[:3])
-    return missing, better
+        apart = _Apart.of(standing.at(np.flatnonzero(missing == 0)))
+    return missing, apart
 
 
 def _votes_missing(standing: Standing, votes: Floats) -> Places:

@@ -38,7 +38,8 @@ class PerUser(ScoreEstimator):
     ----------
     ridge : float or list of float
         Strength of the ridge: the inverse of a score's prior variance. Of several, the best is
-        chosen by cross-validation (log-loss).
+        chosen by cross-validation (log-loss); the strongest, where votes are too few to hold any
+        out.
     link, rule, delta, sides
         As in `MarginMLE`.
     n_folds : int, default 5
@@ -100,7 +101,7 @@ class PerUser(ScoreEstimator):
                 )
                 amount = len(held_out) if held_out.weight is None else held_out.weight.sum()
                 loss[place] += scores["log_loss"] * amount
-        return ridges[int(np.argmin(loss))]
+        return ridges[int(np.argmin(loss))] if loss.any() else max(ridges)
 
     def _fit(
         self, votes: Comparisons, link: Link, ridge: float, start: Parameters | None = None

@@ -165,7 +165,9 @@ class _Told:
         found = self.taste + longer @ ((self.more - shared) / n_users) @ longer.T
         found = (n_users * found + USUAL_WEIGHT * usual) / (n_users + USUAL_WEIGHT)
         values, vectors = np.linalg.eigh(0.5 * (found + found.T))
-        return np.asarray((vectors * np.maximum(values, LEAST_SHARE * usual[0, 0])) @ vectors.T)
+        # Votes that no tastes contradict would have them vary without end.
+        values = np.clip(values, LEAST_SHARE * usual[0, 0], MOST_VARIANCE * len(usual))
+        return np.asarray((vectors * values) @ vectors.T)
 
 
 @dataclass

@@ -14,6 +14,7 @@ from scipy.stats import t as student
 
 from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.data.splits import split_within_user
+from isplitlbi.data.vocabulary import counted
 from isplitlbi.diagnostics.findings import Finding
 from isplitlbi.diagnostics.individual import verdict_on
 from isplitlbi.errors import InvalidSetting, InvalidVotes
@@ -390,7 +391,10 @@ def _splits(
             votes, test_share, np.random.default_rng([seed, repeat])
         )
         if not len(training) or not len(held_out):
-            raise InvalidVotes(f"{len(votes)} votes are too few to hold any out. Give more.")
+            raise InvalidVotes(
+                f"{counted(len(votes), 'vote')} {'is' if len(votes) == 1 else 'are'} too few to "
+                "hold any out. Give more."
+            )
         yield training, held_out
 
 

@@ -6,6 +6,7 @@ anything in the direction in which all scores move together.
 Conventions
 -----------
 apart      (n_items, n_items) bool: row i, column j is true where i is surely better than j
+covariance (n_items, n_items), or of independent errors (n_items,) variances
 group      items of which the votes cannot tell any two apart
 """
 
@@ -17,11 +18,12 @@ from string import ascii_lowercase
 
 import numpy as np
 
-from isplitlbi.typing import Floats, Mask
+from isplitlbi.typing import Floats, Mask, Places
 
 __all__ = [
     "LEVEL",
     "information",
+    "n_surely_apart",
     "name_groups",
     "own_variances",
     "quantile_of_largest",
@@ -29,12 +31,14 @@ __all__ = [
     "root_of",
     "student",
     "surely_better",
+    "variances",
     "weights_of_mean",
 ]
 
 LEVEL = 0.95  # of every interval, and of all intervals of differences together
 N_DRAWS = 10_000
 DRAWS_AT_ONCE = 500
+PAIRS_AT_ONCE = 1 << 22
 SEED = 0
 # With more items, drawing takes long, and the bound for independent pairs is used instead: it is
 # never too small.
@@ -93,6 +97,11 @@ def _density(value: float, freedom: float) -> float:
 # --- scores --------------------------------------------------------------------------------
 
 
+def variances(covariance: Floats) -> Floats:
+    """Return the variances of a covariance."""
+    return covariance if covariance.ndim == 1 else np.diag(covariance)
+
+
 def own_variances(covariance: Floats) -> Floats:
     """Return a variance for every item, so that those of two add up to that of their difference.
 
@@ -104,10 +113,13 @@ def own_variances(covariance: Floats) -> Floats:
     >>> own_variances(np.diag([1.0, 2.0, 3.0]) + 5.0)
     array([1., 2., 3.])
     """
-    n_items, own = len(covariance), np.diag(covariance)
+    n_items, own = len(covariance), variances(covariance)
     if n_items < 3:  # one difference alone says nothing about each of two
-        apart = float(own.sum() - covariance.sum() + own.sum()) / 2.0 if n_items == 2 else 0.0
+        between = 0.0 if covariance.ndim == 1 else float(covariance.sum() - own.sum())
+        apart = (float(own.sum()) - between) / 2.0 if n_items == 2 else 0.0
         return np.full(n_items, max(apart, 0.0))
+    if covariance.ndim == 1:
+        return np.asarray(np.maximum(own, np.median(own) / MOST_TIMES))
     of_item = n_items * own + own.sum() - 2.0 * covariance.sum(axis=1)
     found = (of_item - of_item.sum() / (2.0 * (n_items - 1))) / (n_items - 2)
     return np.asarray(np.maximum(found, np.median(found) / MOST_TIMES))
@@ -149,6 +161,40 @@ def surely_better(estimate: Floats, covariance: Floats, freedom: float = np.inf)
     return np.asarray(estimate[:, None] - estimate > reach)
 
 
+def n_surely_apart(
+    estimate: Floats, covariance: Floats, freedom: float = np.inf
+) -> tuple[Places, Places]:
+    """Return how many items are surely better than each, and how many are surely worse.
+
+    Errors are independent here: of very many items, no table of all pairs is made.
+
+    Examples
+    --------
+    >>> better, worse = n_surely_apart(np.array([3.0, 1.0, 0.9]), np.full(3, 0.1))
+    >>> better.tolist(), worse.tolist()
+    ([0, 1, 1], [2, 0, 0])
+    """
+    n_items, reach = len(estimate), quantile_of_largest(covariance, freedom)
+    order = np.argsort(-estimate, kind="stable")
+    score, variance = estimate[order], covariance[order]
+    better, worse = np.zeros((2, n_items), dtype=np.int64)
+    least, begin = float(variance.min(initial=np.inf)), 0
+    while begin < n_items:
+        end = min(n_items, begin + max(PAIRS_AT_ONCE // n_items, 1))
+        # Nobody nearer than this to the best of these is surely worse than any of them.
+        nearest = reach * np.sqrt(variance[begin:end].min() + least)
+        far = int(np.searchsorted(-score, nearest - score[begin], side="right"))
+        if far < n_items:
+            off = score[begin:end, None] - score[far:]
+            apart = off > reach * np.sqrt(variance[begin:end, None] + variance[far:])
+            worse[begin:end] = apart.sum(axis=1)
+            better[far:] += apart.sum(axis=0)
+        begin = end
+    found = np.empty((2, n_items), dtype=np.int64)
+    found[:, order] = better, worse
+    return found[0], found[1]
+
+
 def quantile_of_largest(covariance: Floats, freedom: float = np.inf) -> float:
     """Return how far the worst of all differences goes, in its standard errors, in 95 % of draws.
 
@@ -163,6 +209,8 @@ def quantile_of_largest(covariance: Floats, freedom: float = np.inf) -> float:
         # Of a single pair, the chance to miss is that of all pairs divided among them.
         missed = -np.expm1(np.log(LEVEL) / n_pairs)
         return -student(freedom, 0.5 * missed)
+    if covariance.ndim == 1:
+        covariance = np.diag(covariance)
     error = _errors_of_differences(covariance)
     scale = np.divide(1.0, error, out=np.zeros_like(error), where=error > 0.0).astype(np.float32)
     rng, root = np.random.default_rng(SEED), root_of(covariance)
@@ -212,8 +260,9 @@ def quantile_of_worst(covariance: Floats, freedom: float = np.inf) -> float:
 
 
 def _errors_of_differences(covariance: Floats) -> Floats:
-    own = np.diag(covariance)
-    return np.sqrt(np.maximum(own[:, None] + own - 2.0 * covariance, 0.0))
+    own = variances(covariance)
+    together = np.diag(covariance) if covariance.ndim == 1 else covariance
+    return np.sqrt(np.maximum(own[:, None] + own - 2.0 * together, 0.0))
 
 
 def root_of(covariance: Floats) -> Floats:

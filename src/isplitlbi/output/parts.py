@@ -211,15 +211,16 @@ def _table_of_users(console: Console, rows: Sequence[PartsOfUser], nouns: Nouns)
     from rich.table import Table
     from rich.text import Text
 
-    from isplitlbi.output.terminal import of_ids
+    from isplitlbi.output.terminal import MOST_ROWS, of_ids, say_rest
 
     table = Table(box=None, pad_edge=False)
     table.add_column(nouns.user, **of_ids(console))
     for name in ("left as", "size", "strong", "personal", "noise"):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("differs in", overflow="fold")
-    for user, *figures, terms in rows:
+    for user, *figures, terms in rows[:MOST_ROWS]:
         table.add_row(*map(Text, (printable(str(user)), *figures, printable(terms))))
+    say_rest(table, len(rows))
     return table
 
 

@@ -6,7 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 from isplitlbi.markup import printable
 from isplitlbi.nouns import NOUNS, Nouns
-from isplitlbi.output.terminal import IDS, fits, in_cell, of_ids, print_table, titled_table
+from isplitlbi.output.terminal import (
+    IDS,
+    MOST_ROWS,
+    fits,
+    in_cell,
+    of_ids,
+    print_table,
+    say_rest,
+    titled_table,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -87,8 +96,9 @@ def _print_users(
     if len(shown) == 0:
         return
     headings = [_HEADINGS.get(name, nouns.heading(name)) for name in columns]
-    rows = [_told(row, columns) for row in shown.iter_rows(named=True)]
+    rows = [_told(row, columns) for row in shown.head(MOST_ROWS).iter_rows(named=True)]
     table = _table_of_users(console, title, columns, [headings, *rows])
+    say_rest(table, len(shown))
     if columns[-1] != "explanation" or fits(console, table):
         print_table(console, table)
     else:

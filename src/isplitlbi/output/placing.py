@@ -16,6 +16,7 @@ from isplitlbi.data.vocabulary import Vocabulary, counted
 from isplitlbi.errors import InvalidVotes
 from isplitlbi.estimators import ISplitLBI
 from isplitlbi.lazy import pl
+from isplitlbi.markup import printable
 from isplitlbi.nouns import Nouns
 from isplitlbi.output.tables import as_polars
 
@@ -140,7 +141,10 @@ def as_text_cells(table: pl.DataFrame) -> pl.DataFrame:
 
 def for_people(table: pl.DataFrame) -> pl.DataFrame:
     """Return the columns that a person reads first: who, how many votes, what was found."""
-    best = [", ".join(map(str, items[:FEW_ITEMS])) for items in table["item"].to_list()]
+    best = [
+        ", ".join(printable(str(item)) for item in items[:FEW_ITEMS])
+        for items in table["item"].to_list()
+    ]
     shown = ["user", "votes", "list", "kind", "quality", "effect"]
     numbers = pl.col("quality", "effect").round(2)
     return table.select(shown).with_columns(numbers, pl.Series("best", best))

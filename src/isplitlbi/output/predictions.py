@@ -10,6 +10,7 @@ from isplitlbi.data.vocabulary import Vocabulary
 from isplitlbi.errors import InvalidRows
 from isplitlbi.estimators import ScoreEstimator
 from isplitlbi.lazy import pl
+from isplitlbi.markup import printable
 from isplitlbi.output.tables import predictions_table
 from isplitlbi.selection import Estimate
 
@@ -88,7 +89,7 @@ class UnknownUsers:
             return "The votes of this model have no users, so the consensus predicts for everybody."
         if not len(self.users):
             return None
-        first = ", ".join(map(str, self.users.head(FIRST).to_list()))
+        first = ", ".join(printable(str(user)) for user in self.users.head(FIRST).to_list())
         n_more = len(self.users) - FIRST
         least = "" if self.are_all else "more than "
         more = f" and {least}{n_more} more" if n_more > 0 else ""

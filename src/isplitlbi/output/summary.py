@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from isplitlbi.markup import printable
+from isplitlbi.markup import printable, printable_sentence
 from isplitlbi.output.terminal import (
+    MOST_ROWS,
     fits,
     in_cell,
     print_table,
     print_whole,
+    say_rest,
     text_table,
 )
 
@@ -40,6 +42,7 @@ __all__ = [
 
 LONGEST_BAR = 30
 MOST_WITHOUT_TIERS = 10  # items of a ranking without tiers that a summary shows
+MOST_IN_SUMMARY = 50  # items of a tier that it shows
 
 _NEVER_COMPARED = "never compared by this {user}: placed by the consensus."
 
@@ -180,6 +183,8 @@ def print_tiers(
     from rich.table import Table
     from rich.text import Text
 
+    from isplitlbi.data.vocabulary import counted
+
     ranking = model.ranking(user)
     if ranking.tier is None:
         print_ranking(console, model, user, MOST_WITHOUT_TIERS if most else None)
@@ -194,11 +199,16 @@ def print_tiers(
     ):
         star = "" if seen else "*"
         by_tier.setdefault(int(tier), []).append(f"{printable(str(item))}{star} ({score:z.2f})")
-    for tier, members in list(by_tier.items())[:most]:
-        table.add_row(str(tier), Text(", ".join(members)))
+    most_members = MOST_ROWS if most is None else MOST_IN_SUMMARY
+    for tier, members in list(by_tier.items())[: MOST_ROWS if most is None else most]:
+        shown, n_more = members[:most_members], len(members) - most_members
+        rest = [f"... and {n_more:,} more"] if n_more > 0 else []
+        table.add_row(str(tier), Text(", ".join([*shown, *rest])))
+    if most is None:
+        say_rest(table, len(by_tier))
     print_table(console, table)
     if most is not None and len(by_tier) > most:
-        console.print(f"... and {len(by_tier) - most} more tiers.")
+        console.print(f"... and {counted(len(by_tier) - most, 'more tier')}.")
     _print_below(console, model, ranking, with_habits=user is None)
 
 
@@ -313,6 +323,6 @@ def print_card(console: Console, model: ScoreEstimator, user: Any) -> None:
     console.print(f"{printable(str(user))}, {counted(card.n_votes, 'vote')}:", markup=False)
     table = Table.grid(padding=(0, 1, 0, 0))
     for sentence in card.words:
-        table.add_row("-", Text(printable(sentence)))
+        table.add_row("-", Text(printable_sentence(sentence)))
     console.print(table)
     console.print()

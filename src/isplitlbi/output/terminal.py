@@ -10,7 +10,7 @@ from contextlib import ExitStack, contextmanager
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from isplitlbi.markup import printable
+from isplitlbi.markup import printable, printable_sentence
 from isplitlbi.nouns import NOUNS, Nouns
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "IDS",
+    "MOST_ROWS",
     "Format",
     "as_json",
     "emit",
@@ -47,6 +48,7 @@ __all__ = [
     "print_whole",
     "progress_bar",
     "remark",
+    "say_rest",
     "standard_output",
     "text_table",
     "titled_table",
@@ -55,6 +57,7 @@ __all__ = [
 
 
 WIDEST = 100_000  # columns
+MOST_ROWS = 1_000  # of a table: nobody reads more on a screen, and more take long to lay out
 IDS = ("user", "item", "left", "right")  # columns of ids in tables
 PATIENCE = 2.0  # seconds that need no bar
 
@@ -95,9 +98,19 @@ def _table_of(
             nouns.heading(name).replace("_", between), justify=side,
             **(of_ids(console) if name in IDS else {"overflow": "fold"}),
         )  # fmt: skip
-    for row in table.iter_rows():
+    for row in table.head(MOST_ROWS).iter_rows():
         shown.add_row(*(Text(in_cell(value)) for value in row))
+    say_rest(shown, table.height)
     return shown
+
+
+def say_rest(shown: Table, n_rows: int) -> None:
+    """Say below a table of how many rows it is the beginning, where it is not the whole."""
+    if n_rows > MOST_ROWS:
+        shown.caption = (
+            f"... and {n_rows - MOST_ROWS:,} more rows: --format csv or json has them all."
+        )
+        shown.caption_justify = "left"
 
 
 def of_ids(console: Console) -> dict[str, Any]:
@@ -106,7 +119,7 @@ def of_ids(console: Console) -> dict[str, Any]:
 
 
 def print_table(console: Console, table: Table) -> None:
-    """Print a table; where there is no terminal, no id in it is broken, however long."""
+    """Print a table; where there is no terminal, no id in it is broken into lines."""
     from rich.measure import Measurement
 
     if not console.is_terminal:
@@ -152,8 +165,9 @@ def text_table(cells: Sequence[Sequence[str]], nouns: Nouns = NOUNS, *, gap: int
             nouns.heading(name), justify="left" if is_name else "right", overflow="fold",
             no_wrap=not is_id,
         )  # fmt: skip
-    for row in cells[1:]:
+    for row in cells[1 : 1 + MOST_ROWS]:
         table.add_row(*map(Text, row))
+    say_rest(table, len(cells) - 1)
     return table
 
 
@@ -254,7 +268,9 @@ def print_check(
     findings = Table.grid(padding=(0, 2, 1, 0))
     for finding in diagnosis.findings:
         severity = finding.severity.name.lower()
-        findings.add_row(Text(severity, style="bold"), Text(printable(finding.in_words(nouns))))
+        findings.add_row(
+            Text(severity, style="bold"), Text(printable_sentence(finding.in_words(nouns)))
+        )
     console.print()
     console.print(findings)
 

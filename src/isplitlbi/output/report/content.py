@@ -27,6 +27,7 @@ from isplitlbi.output.report.ids import plain_id, shown_id
 from isplitlbi.output.report.parts import parts_of
 from isplitlbi.output.report.people import Cards, features_of, people_of
 from isplitlbi.output.report.plan import plan_of
+from isplitlbi.output.report.study import times_shown
 from isplitlbi.output.tables import users_table
 from isplitlbi.output.words import (
     NO_TIES,
@@ -44,6 +45,7 @@ __all__ = ["tell"]
 
 NAMED = 3  # items in a sentence
 MOST_LISTED = 200  # users of a list; the table of all users has the others
+MOST_RANKED = 2_000  # items of the leaderboard
 
 LIST_TITLES = {UNRELIABLE: "Whom not to trust", DIFFERENT: "Who only has another taste"}
 ADVICE = {
@@ -101,12 +103,13 @@ def tell(
                 "name": each.name,
                 "label": each.label,
                 "n_users": each.n_users,
-                "rows": rows,
+                "rows": rows[:MOST_RANKED],
                 "change": each.change,
             }
             for each, rows in zip(boards, rows_of(boards), strict=True)
         ],
         "is_large": is_large(model),
+        "n_more_items": max(len(model.items_) - MOST_RANKED, 0),
         "tier_words": _tier_words(model),
         "has_ties": model.terms_.has_ties,
         "has_habits": model.terms_.has_habits,
@@ -119,7 +122,7 @@ def tell(
         "has_users": model.has_users,
         "common": _common(model),
         "n_users": len(model.users_),
-        "n_times": 0 if model.path_ is None else len(model.path_.times),
+        "n_times": len(times_shown(model)),
         "scores": _scores(model),
         "verdict": verdict,
         "n_folds": None if model.selection_ is None else len(model.selection_.chosen.fold_weight),

@@ -32,9 +32,9 @@ from isplitlbi.output.tables import users_table
 from isplitlbi.output.words import is_bound, meaning_of_lists
 from isplitlbi.path import spread_out
 from isplitlbi.selection import ESTIMATES, SCORINGS
-from isplitlbi.typing import Floats
+from isplitlbi.typing import Floats, Places
 
-__all__ = ["packed", "study_of"]
+__all__ = ["packed", "study_of", "times_shown"]
 
 # What a page holds in memory without effort: beyond it, fewer times and then fewer users.
 MOST_VALUES = 2_000_000
@@ -98,11 +98,24 @@ class _Along(NamedTuple):
     @classmethod
     def of(cls, model: ScoreEstimator) -> _Along:
         """Take the path, or all that there is where there is none."""
-        path, found = model.path_, model.parameters_
+        path, found, shown = model.path_, model.parameters_, times_shown(model)
         if path is None or model.time_ is None:
             return cls([0.0], 0, found.consensus[None], found.deviation[None])
-        chosen = int(np.searchsorted(path.times, model.time_))
-        return cls(path.times.tolist(), chosen, path.consensus, path.deviation)
+        times = path.times[shown]
+        chosen = int(np.searchsorted(times, model.time_))
+        if len(shown) == len(path.times):
+            return cls(times.tolist(), chosen, path.consensus, path.deviation)
+        return cls(times.tolist(), chosen, path.consensus[shown], path.deviation[shown])
+
+
+def times_shown(model: ScoreEstimator) -> Places:
+    """Return the places of the times of the path that the page knows: fewer, of very many items."""
+    path = model.path_
+    if path is None or model.time_ is None:
+        return np.zeros(0, dtype=np.intp)
+    n_times, width = path.consensus.shape
+    n_shown = int(np.clip(MOST_VALUES // width, min(FEWEST_KEPT, n_times), n_times))
+    return spread_out(n_times, n_shown, int(np.searchsorted(path.times, model.time_)))
 
 
 def _path(model: ScoreEstimator, order: NDArray[np.intp]) -> dict[str, Any]:
