@@ -46,7 +46,7 @@ def printable(text: str) -> str:
     >>> printable("tea"), printable("thé" + chr(7)) == "thé" + chr(92) + "x07"
     ('tea', True)
     >>> len(printable("tea" * 5_000))
-    184
+    185
     """
     shown = printable_sentence(text)
     if len(shown) <= LONGEST_ID:

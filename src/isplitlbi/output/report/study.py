@@ -38,6 +38,7 @@ __all__ = ["packed", "study_of", "times_shown"]
 
 # What a page holds in memory without effort: beyond it, fewer times and then fewer users.
 MOST_VALUES = 2_000_000
+MOST_SCORES = 2_000_000  # of the consensus at all times
 MOST_SLOTS = 4_000_000
 FEWEST_KEPT = 4
 MOST_TELLING = 10  # before those on the same pair are put together
@@ -114,7 +115,7 @@ def times_shown(model: ScoreEstimator) -> Places:
     if path is None or model.time_ is None:
         return np.zeros(0, dtype=np.intp)
     n_times, width = path.consensus.shape
-    n_shown = int(np.clip(MOST_VALUES // width, min(FEWEST_KEPT, n_times), n_times))
+    n_shown = int(np.clip(MOST_SCORES // width, min(FEWEST_KEPT, n_times), n_times))
     return spread_out(n_times, n_shown, int(np.searchsorted(path.times, model.time_)))
 
 
