@@ -68,6 +68,7 @@ def solve(
 
     Within, users have coordinates of their own (see `kernels.Problem`).
     """
+    work, anchor, system = lent(work), lent(anchor), lent(system)
     users = everybody(work)
     turn(work, users, consensus, deviation, 1.0)
     consensus, own, n_evaluations, n_conjugate_steps = minimise(
@@ -307,6 +308,12 @@ def everybody(work: Any) -> Users:
 
 
 # --- what the names stand for ----------------------------------------------------------------
+
+
+def lent(record: Any) -> Any:
+    """Return a named tuple as compiled functions take it (see `numba_records`): here, as it is."""
+    return record
+
 
 METHOD = (
     everybody,

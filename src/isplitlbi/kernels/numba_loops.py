@@ -443,20 +443,11 @@ _LOOPS = (
 )
 _IN_ONE = newton.bound(
     {each.py_func.__name__: each for each in VECTORS}
-    | {each.py_func.__name__: inside(each) for each in _LOOPS},
-    compiled=inlined,
+    | {each.py_func.__name__: inside(each) for each in _LOOPS}
+    | {"lent": lent},
+    compiled=lambda function: (loop if function.__name__ == "solve" else inlined)(function),
 )
-_solve, _relative = _IN_ONE["solve"], _IN_ONE["relative"]
-
-
-@loop
-def solve(link, work, anchor, enough, consensus, deviation, system):
-    return _solve(link, lent(work), lent(anchor), enough, consensus, deviation, lent(system))
-
-
-@loop
-def relative(work, consensus, own, other_consensus, other_own, weight):
-    return _relative(lent(work), consensus, own, other_consensus, other_own, weight)
+solve = _IN_ONE["solve"]
 
 
 follow_user = newton.bound(
