@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from crowds import assert_same, assert_same_ordinary
-from isplitlbi import InvalidSetting
 from isplitlbi.abnormal import find_abnormal, joined
 from isplitlbi.data.splits import held_out_parts, in_order
+from isplitlbi.errors import InvalidSetting
 from isplitlbi.evaluation.simulate import malicious_study, simulate
 from isplitlbi.model.links import LINKS, Logistic
 from isplitlbi.solvers import fit_consensus

@@ -162,7 +162,7 @@ def test_the_number_of_threads_leaves_no_trace(monkeypatch):
 
 
 def test_the_method_is_stated_once():
-    forms = (plain.solve, compiled._solve.py_func, in_blocks)
+    forms = (plain.solve, compiled.solve.py_func, in_blocks)
     assert all(form.__code__ is newton.solve.__code__ for form in forms)
     with pytest.raises(NotImplementedError, match="stands for a loop"):
         newton.assemble()
