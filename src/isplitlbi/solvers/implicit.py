@@ -40,7 +40,7 @@ NEWTON_ACCURACY = 3.0  # of the tolerance: a Newton step shorter than this is th
 # A step shorter than this, of the time reached, may be so for what Newton's method left undone:
 # where the density of a link has a corner, that is taken for an error in time, and no shorter step
 # mends it. Such a step is solved for more closely.
-SHORT_STEP, MORE_ACCURATE = 1e-3, 1e-2
+SHORT_STEP, MORE_ACCURATE = 2e-3, 1e-2
 
 
 @dataclass(frozen=True)
