@@ -34,7 +34,7 @@ MOST_STORED = 1_000  # items whose errors are stored with how they depend on eac
 N_ROUNDS, N_ROUNDS_AGAIN = 7, 3
 FIRST_VARIANCE, LARGEST = 0.05, 4.0
 MORE, LESS, MOST_CHANGE = 1.6, 2.4, np.log(8.0)  # of a correction: times up or down, and most
-MOST_MEAN = 1.0
+MOST_MEAN, LARGEST_MARGIN = 1.0, 1e3  # further out, a step went astray; formulas hold up to here
 N_STEPS, N_SHARES = 4, 1_000
 FIRST_SHARE, LEAST_SHARE, MOST_SHARE = 0.1, 0.01, 0.5  # of users who stand out
 # Cubes of the numbers of directions, summed over the users who are looked at closely.
@@ -300,6 +300,7 @@ def _estimated(inputs: Inputs, start: Yardstick, n_rounds: int) -> tuple[Floats,
             by_margin, by_level = look.block.push(look.mode)
             margin[look.block.question] += by_margin
             level[look.block.question] += by_level
+        np.clip(margin, -LARGEST_MARGIN, LARGEST_MARGIN, out=margin)
         said = Said.of(inputs.link, margin, level, answers.weighted, expected.has_ties)
         if number % 2 == 0:  # who stands out does not change often
             likelihood: Floats | None = answers.sum_by_user(said.log_likelihood)

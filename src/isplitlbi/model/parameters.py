@@ -9,10 +9,13 @@ import numpy as np
 
 from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.data.layout import THRESHOLD, Layout, Shown, Slots, Vector
+from isplitlbi.model.links import HIGHEST_LOG, LOWEST_LOG, threshold_of
 from isplitlbi.model.terms import PAPER, Sharpness, Terms
 from isplitlbi.typing import Floats, Indices, Mask
 
 __all__ = ["Consensus", "Course", "Parameters"]
+
+_LEAST_AND_MOST = np.exp([LOWEST_LOG, HIGHEST_LOG])  # thresholds, where they are logarithms
 
 
 @dataclass(frozen=True)
@@ -57,8 +60,8 @@ class Consensus:
         margin = self.scores[left] - self.scores[right]
         for trait in self.terms.traits:
             margin = margin + trait.column(shown) * self.trait(trait.name)
-        habits = self.habits
-        return np.asarray(margin), self.threshold * habits[left] * habits[right]
+        threshold = _of_pairs(self.threshold, self.habits, left, right, self.terms)
+        return np.asarray(margin), threshold
 
 
 class Course(NamedTuple):
@@ -169,8 +172,7 @@ class Parameters:
         for trait in self.terms.traits:
             margin += trait.column(shown) * own_trait(trait.name)
         threshold = _as_threshold(own_trait(THRESHOLD), self.terms)
-        habits = self.common.habits
-        return margin, threshold * habits[left] * habits[right]
+        return margin, _of_pairs(threshold, self.common.habits, left, right, self.terms)
 
     def distance_to_consensus(self) -> Floats:
         """Return the Euclidean norm of every user's score deviations (paper, Sec. 3.1)."""
@@ -208,4 +210,12 @@ def _as_threshold(value: Floats, terms: Terms) -> Floats:
     """Return thresholds as they are, from the scale that terms add up on."""
     if terms.ties == "bounded":
         return value
-    return np.exp(value) if terms.has_ties else np.zeros_like(value)
+    return np.asarray(threshold_of(value)) if terms.has_ties else np.zeros_like(value)
+
+
+def _of_pairs(
+    threshold: Floats | float, habits: Floats, left: Indices, right: Indices, terms: Terms
+) -> Floats:
+    """Return thresholds of pairs, no smaller and no larger than makes a difference."""
+    found = threshold * habits[left] * habits[right]
+    return np.clip(found, *_LEAST_AND_MOST) if terms.ties == "log" else found
