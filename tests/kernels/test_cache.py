@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import isplitlbi
-from isplitlbi.kernels.numba_links import loop
+from isplitlbi.kernels.numba_links import loop, part
 
 # What a process does with a link: the smallest loop that has one.
 EVALUATE = """
@@ -145,6 +145,19 @@ def test_code_that_cannot_be_kept_is_compiled_in_every_run(tmp_path, monkeypatch
     assert not [file for file in tmp_path.rglob("*") if "nbc" in file.name]
     monkeypatch.setattr("numba.core.caching.CacheImpl._locator_classes", [])  # nowhere at all
     assert loop(double)(1.5) == 3.0
+
+
+def test_a_part_is_kept_and_built_into_what_is_compiled_later(tmp_path):
+    double = tiny_function(tmp_path)
+    calls = [part(double), part(double)]
+
+    def caller_of(called):
+        return loop(lambda x: called(x) + x)
+
+    assert [caller_of(call)(1.5) for call in calls] == [4.5, 4.5]
+    assert [hits(call) for call in calls] == [0, 1]
+    again = caller_of(calls[1])  # what came from disk is built in like what was compiled
+    assert again(2.5) == 7.5 and hits(calls[1]) == 1
 
 
 def test_a_diagnosis_of_a_small_study_compiles_nothing(tmp_path):

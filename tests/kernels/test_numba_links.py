@@ -48,3 +48,11 @@ def test_links_have_types_of_their_own_and_those_of_others_are_marked():
     assert len(set(types)) == len(types)
     assert typeof(Logistic()) is typeof(Logistic())
     assert [numba_links.FOREIGN in each.name for each in types] == [*[False] * len(LINKS), True]
+
+
+def test_functions_of_others_that_belong_to_no_module_are_compiled_as_ever():
+    def double(x):
+        return x + x
+
+    double.__module__ = None
+    assert njit(double)(1.5) == 3.0

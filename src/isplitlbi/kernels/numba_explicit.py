@@ -8,7 +8,7 @@ import numpy as np
 
 from isplitlbi.kernels.numba_links import loop, part, varies
 from isplitlbi.kernels.numba_records import lent
-from isplitlbi.kernels.numba_votes import CHUNK, ONE, index
+from isplitlbi.kernels.numba_votes import CHUNK, CHUNK_SIZE, ONE, index
 from isplitlbi.model.links import threshold_of
 
 
@@ -191,7 +191,7 @@ def log_threshold_curvature(link, problem, consensus, deviation):
     if not varies(link):
         return 0.0, 0.0
     total, largest, degree = 0.0, 0.0, np.zeros(len(consensus))
-    chunk, everybody = np.empty(2 * int(CHUNK)), np.ones(len(slots.start) - 1, np.bool_)
+    chunk, everybody = np.empty(2 * CHUNK_SIZE), np.ones(len(slots.start) - 1, np.bool_)
     for user in range(len(slots.start) - 1):
         of_user, begin = 0.0, index(edges.start[user])
         for edge in range(begin, index(edges.start[user + 1])):
@@ -233,7 +233,7 @@ def score(link, problem, consensus, deviation, deviates, by_threshold, confusion
     edges, total = problem.edges, 0.0
     confusion[:] = 0.0
     n_edges, user = index(len(edges.first)), np.int64(0)
-    chunk = np.empty(5 * int(CHUNK))
+    chunk = np.empty(5 * CHUNK_SIZE)
     for first_edge in range(index(0), n_edges, CHUNK):
         size = min(CHUNK, n_edges - first_edge)
         user = fill_margins(

@@ -24,6 +24,8 @@ import numpy as np
 from numba import njit, types
 from numba.core import event
 from numba.core.caching import FunctionCache, IndexDataCacheFile
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import Compiler
 from numba.core.errors import TypingError
 from numba.extending import (
     NativeValue,
@@ -63,7 +65,9 @@ class _WhileCompiling(event.Listener):
     announced, depth, collects = False, 0, False
 
     def on_start(self, event: Any) -> None:
-        ours = event.data["dispatcher"].py_func.__module__.startswith(__package__)
+        # A function that was made from a text may belong to no module.
+        module = event.data["dispatcher"].py_func.__module__ or ""
+        ours = module.startswith(__package__)
         if ours and not self.announced:
             self.announced = True
             is_kept = isinstance(event.data["dispatcher"]._cache, FunctionCache)
@@ -184,6 +188,52 @@ class _CacheOfOwnLinks(FunctionCache):
                 super().save_overload(sig, data)
 
 
+class _NoMachine:
+    """Stands for the machine where code runs, for code that does not."""
+
+    def set_env(self, _name: str, _environment: Any) -> None:
+        """Tell no code where its Python objects are."""
+
+
+class _PartLibrary(JITCodeLibrary):
+    """Code that is only ever built into other code, and optimised and translated there.
+
+    numba does both for every function, and then again for all who call it. What is kept on disk is
+    what is built in.
+    """
+
+    @property
+    def codegen(self) -> Any:
+        """Where the code is made known to run."""
+        return _NoMachine()
+
+    def get_pointer_to_function(self, _name: str) -> int:
+        """Return the null pointer: this cannot be called."""
+        self._ensure_finalized()
+        return 0
+
+    def serialize_using_object_code(self) -> tuple[str, str, bytes]:
+        """Return what can be kept on disk: there is no object code."""
+        name, kind, bitcode = self.serialize_using_bitcode()
+        return name, kind, bitcode
+
+    def _optimize_final_module(self) -> None:
+        pass
+
+    def _finalize_final_module(self) -> None:
+        self._finalize_dynamic_globals()
+        self._finalized = True
+
+
+class _PartCompiler(Compiler):
+    """numba's compiler, which makes a part of other code."""
+
+    def _compile_bytecode(self) -> Any:
+        codegen = self.state.targetctx.codegen()
+        self.state.library = _PartLibrary(codegen, self.state.func_id.func_qualname)
+        return super()._compile_bytecode()
+
+
 def loop(function: Callable[..., Any], **options: Any) -> Any:
     """Compile a function on first use; it releases Python's lock, and is kept on disk."""
     compiled = njit(nogil=True, **OPTIONS, **options)(function)
@@ -195,7 +245,7 @@ def loop(function: Callable[..., Any], **options: Any) -> Any:
 # What only compiled functions call needs no way in from Python, which takes as long to compile as
 # a short loop; or it becomes a part of them.
 WITHOUT_WRAPPER: Any = {"no_cpython_wrapper": True}
-part: Callable[..., Any] = partial(loop, **WITHOUT_WRAPPER)
+part: Callable[..., Any] = partial(loop, **WITHOUT_WRAPPER, pipeline_class=_PartCompiler)
 inlined: Callable[..., Any] = njit(inline="always", **OPTIONS, **WITHOUT_WRAPPER)
 
 

@@ -20,7 +20,7 @@ from isplitlbi.kernels.numba_links import inlined, inside, loop, part
 from isplitlbi.kernels.numba_records import lent
 from isplitlbi.kernels.numba_vectors import VECTORS
 from isplitlbi.kernels.numba_votes import (
-    CHUNK,
+    CHUNK_SIZE,
     ONE,
     evaluate_votes,
     index,
@@ -116,7 +116,7 @@ def assemble(link, problem, users, anchor, consensus, own, system, sums):
     gradient, diagonal = sums
     gradient[:] = 0.0
     diagonal[:] = 0.0
-    room = room_for(most_slots(slots, begin, end), 11 * int(CHUNK))
+    room = room_for(most_of_one(slots.start, begin, end), 11 * CHUNK_SIZE)
     slope, bent = room.slope, room.bent
     common, n_traits = index(slots.common_threshold), index(len(problem.scales) - 2)
     value, bounded = 0.0, problem.bounded
@@ -246,7 +246,7 @@ def curvature_product(problem, users, anchor, system, preconditioned, direction,
     product[:] = 0.0
     n_columns, scales, bounded = index(edges.columns.shape[0]), problem.scales, problem.bounded
     n_traits, has_sharpness = index(len(scales) - 2), len(problem.reference) > 0
-    room = room_for(most_slots(slots, begin, end), most_edges(edges, begin, end))
+    room = room_for(most_of_one(slots.start, begin, end), most_of_one(edges.start, begin, end))
     total, bent = room.total, room.bent
     common, along_product = index(slots.common_threshold), 0.0
     for user in range(begin, end):
@@ -411,20 +411,13 @@ def is_free(threshold, downhill, delta):
 
 
 @part
-def most_edges(edges, begin, end):
-    """Return the largest number of edges of one user."""
+def most_of_one(start, begin, end):
+    """Return the largest number of slots, or edges, of one user."""
     most = 0
     for user in range(begin, end):
-        most = max(most, edges.start[user + 1] - edges.start[user])
-    return most
-
-
-@part
-def most_slots(slots, begin, end):
-    """Return the largest number of slots of one user."""
-    most = 0
-    for user in range(begin, end):
-        most = max(most, slots.start[user + 1] - slots.start[user])
+        count = start[user + 1] - start[user]
+        if count > most:
+            most = count
     return most
 
 

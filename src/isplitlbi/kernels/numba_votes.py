@@ -15,7 +15,8 @@ ONE = index(1)
 
 # Votes that are evaluated together: their numbers lie in one small array, column after
 # column, so that the compiler knows that they do not overlap and evaluates several at once.
-CHUNK, LANES = index(128), index(4)
+CHUNK_SIZE = 128
+CHUNK, LANES = index(CHUNK_SIZE), index(4)
 
 
 @part
