@@ -476,10 +476,14 @@ def _log_positive(x):
     return implementation
 
 
+def _refuse_arrays(x):
+    if not isinstance(x, types.Float):
+        raise TypingError("this function of a link is compiled for one number at a time")
+
+
 @overload(threshold_of, jit_options=INSIDE_LOOPS)
 def _threshold_of(x):
-    if not isinstance(x, types.Float):
-        raise TypingError("threshold_of is compiled for one number at a time")
+    _refuse_arrays(x)
 
     def implementation(x):
         x = min(max(x, links.LOWEST_LOG), links.HIGHEST_LOG)
@@ -491,8 +495,7 @@ def _threshold_of(x):
 
 @overload(log_normal_cdf, jit_options=INSIDE_LOOPS)
 def _log_normal_cdf(x):
-    if not isinstance(x, types.Float):
-        raise TypingError("log_normal_cdf is compiled for one number at a time")
+    _refuse_arrays(x)
 
     def implementation(x):
         if x > _FAR:
@@ -504,8 +507,7 @@ def _log_normal_cdf(x):
 
 @overload(normal_hazard, jit_options=INSIDE_LOOPS)
 def _normal_hazard(x):
-    if not isinstance(x, types.Float):
-        raise TypingError("normal_hazard is compiled for one number at a time")
+    _refuse_arrays(x)
 
     def implementation(x):
         if x > _FAR:
