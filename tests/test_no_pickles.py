@@ -17,7 +17,7 @@ from isplitlbi.storage import load_model, save_model
 SOURCES = sorted(Path(isplitlbi.__file__).parent.rglob("*.py"))
 VOTES = simulate(n_users=6, n_items=4, votes_per_user=(10, 15), random_state=3).votes
 # Compiled code is no data: who can change it can run code in any case (see SECURITY.md).
-COMPILED = ("kernels", "numba_links.py")
+COMPILED = ("kernels", "numba_compiling.py")
 UNPICKLING = {"cloudpickle", "dill", "joblib.load", "marshal", "numpy.load", "pickle", "shelve"}
 
 

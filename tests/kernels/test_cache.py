@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import isplitlbi
-from isplitlbi.kernels.numba_links import loop, part
+from isplitlbi.kernels.numba_compiling import loop, part
 
 # What a process does with a link: the smallest loop that has one.
 EVALUATE = """
@@ -128,7 +128,7 @@ def test_code_for_other_arguments_or_of_other_sources_is_never_run(tmp_path, mon
     only_file(tmp_path).write_bytes(content)  # as where processes take each other's names
     anew = loop(double)
     assert anew(2) == 4 and type(anew(2)) is int and hits(anew) == 0
-    monkeypatch.setattr("isplitlbi.kernels.numba_links._STAMP", "newer")
+    monkeypatch.setattr("isplitlbi.kernels.numba_compiling._STAMP", "newer")
     newer = loop(double)
     assert newer(2) == 4 and hits(newer) == 0
     only_file(tmp_path)  # which took the place of the older

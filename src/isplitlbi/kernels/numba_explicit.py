@@ -6,7 +6,8 @@ import math
 
 import numpy as np
 
-from isplitlbi.kernels.numba_links import loop, part, varies
+from isplitlbi.kernels.numba_compiling import loop, part
+from isplitlbi.kernels.numba_links import varies
 from isplitlbi.kernels.numba_records import lent
 from isplitlbi.kernels.numba_votes import CHUNK, CHUNK_SIZE, ONE, index
 from isplitlbi.model.links import threshold_of

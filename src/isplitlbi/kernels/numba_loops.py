@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 
 from isplitlbi.kernels import HOLD_BACK, MOST_TAKEN, beside, newton
+from isplitlbi.kernels.numba_compiling import inlined, inside, loop, part
 from isplitlbi.kernels.numba_explicit import (
     explicit_step,
     loss_and_gradient,
@@ -16,7 +17,6 @@ from isplitlbi.kernels.numba_explicit import (
     shrink_groups,
     threshold_curvature,
 )
-from isplitlbi.kernels.numba_links import inlined, inside, loop, part
 from isplitlbi.kernels.numba_records import lent
 from isplitlbi.kernels.numba_vectors import VECTORS
 from isplitlbi.kernels.numba_votes import (

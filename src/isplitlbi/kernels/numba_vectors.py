@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from isplitlbi.kernels.numba_links import part
+from isplitlbi.kernels.numba_compiling import part
 
 
 @part

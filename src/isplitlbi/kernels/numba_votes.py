@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from isplitlbi.kernels.numba_links import inlined, level_of_vote, part, varies
+from isplitlbi.kernels.numba_compiling import inlined, part
+from isplitlbi.kernels.numba_links import level_of_vote, varies
 from isplitlbi.typing import Floats
 
 # Indices are unsigned: at every access numba would ask a signed one whether it is negative.
