@@ -56,7 +56,7 @@ def test_exactly_these_values_are_found(users, is_array):
     except InvalidVotes as error:  # some halves of characters cannot be read at all
         assert "half of a character" in str(error) and any(expected)
         return
-    found = Objects(data, "votes", is_array).odd(column, is_id=True)
+    found = Objects(data, "votes", is_array, 0).odd(column, is_id=True)
     assert (found is not None) == any(expected)
     if found is not None:
         assert found.rows.tolist() == expected
@@ -89,7 +89,7 @@ def test_a_value_of_a_name_that_is_there_twice_is_found_however_it_is_spelled(na
     except InvalidVotes as error:
         assert "there twice" in str(error)
         return
-    found = Objects(written, "votes", is_array).odd(column, is_id=True)
+    found = Objects(written, "votes", is_array, 0).odd(column, is_id=True)
     assert (found is not None) == any(twice)
     if found is not None:
         assert found.rows.tolist() == twice and "is there twice" in found.problem

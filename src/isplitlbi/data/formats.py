@@ -452,7 +452,7 @@ def _read_json(file: RawFile, known: frozenset[str], dropping: Dropping) -> Tabl
     frame = table_of_objects(data, name, schema, is_array=is_array, rows_before=file.rows_before)
     used = [column for column in schema if frame[column].null_count() < frame.height]
 
-    objects = Objects(data, name, is_array)
+    objects = Objects(data, name, is_array, file.rows_before)
 
     def odd(column: str, *, is_id: bool) -> Odd | None:
         return objects.odd(frame[column], is_id=is_id)

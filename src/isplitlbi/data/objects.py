@@ -153,7 +153,7 @@ def table_of_objects(
     try:
         return (pl.read_json if is_array else pl.read_ndjson)(data, schema=schema)
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException):
-        lines = list((_elements if is_array else _lines)(data, name, rows_before))
+        lines = list(_one_by_one(data, name, rows_before, is_array))
     if (found := _table_of_lines(lines, schema)) is not None:
         return found
     readable, beyond = 0, len(lines)  # so many can be read, and so many cannot
@@ -171,6 +171,11 @@ def _table_of_lines(lines: Sequence[bytes], schema: dict[str, Any]) -> pl.DataFr
         return pl.read_ndjson(b"\n".join(lines), schema=schema)
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException):
         return None
+
+
+def _one_by_one(data: bytes, name: str, rows_before: int, is_array: bool) -> Iterator[bytes]:
+    """Return all objects, a line each; refuse the first that is none, or cannot be read."""
+    return (_elements if is_array else _lines)(data, name, rows_before)
 
 
 def _elements(data: bytes, name: str, rows_before: int) -> Iterator[bytes]:
@@ -243,6 +248,7 @@ class Objects:
     data: bytes
     source: str  # what errors call them
     is_array: bool
+    rows_before: int
 
     def odd(self, column: pl.Series, *, is_id: bool) -> Odd | None:
         """Return which objects hold in a column what its texts do not tell, if there are any.
@@ -251,8 +257,7 @@ class Objects:
         """
         if not (self._has_odd(column.name, is_id=is_id) or self._may_be_twice(column)):
             return None
-        with not_too_deep(self.source):
-            found = [_oddity(each, column.name, is_id=is_id) for each in self._one_by_one()]
+        found = [_oddity(each, column.name, is_id=is_id) for each in self._one_by_one()]
         rows = np.array([each is not None for each in found])
         first = next((each for each in found if each is not None), None)
         return None if first is None else Odd(rows, *first)
@@ -287,11 +292,16 @@ class Objects:
         return frozenset(map(_unescaped, set(_ESCAPED_NAME.findall(self.data))))
 
     def _one_by_one(self) -> Iterator[_Object]:
-        if self.is_array:
-            yield from json.loads(self.data, object_pairs_hook=_Object.of)
-        else:
-            lines = (line for line in self.data.split(b"\n") if line.strip())
-            yield from (json.loads(line, object_pairs_hook=_Object.of) for line in lines)
+        try:
+            if self.is_array:
+                yield from json.loads(self.data, object_pairs_hook=_Object.of)
+            else:
+                lines = (line for line in self.data.split(b"\n") if line.strip())
+                yield from (json.loads(line, object_pairs_hook=_Object.of) for line in lines)
+        except RecursionError:  # of what polars 2 would have refused; told with its row
+            with not_too_deep(self.source):
+                list(_one_by_one(self.data, self.source, self.rows_before, self.is_array))
+                raise
 
 
 def _as_written(name: str) -> bytes:
