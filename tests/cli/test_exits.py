@@ -69,6 +69,20 @@ def test_an_interrupt_is_one_sentence(capsys, ending):
     assert end_of(capsys, ending) == (130, "isplitlbi: interrupted.\n")
 
 
+def test_an_interrupt_while_python_runs_a_text_has_the_same_exit_code(tmp_path):
+    (tmp_path / "interrupted.py").write_text(
+        "from isplitlbi.cli import exits\nexits.run(lambda: exec('raise KeyboardInterrupt'))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-m", "interrupted"],
+        check=False,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+    )
+    assert (done.returncode, done.stderr) == (exits.INTERRUPTED, "isplitlbi: interrupted.\n")
+
+
 def test_an_interrupt_says_how_to_go_on(capsys):
     ending = exits.Interrupted("go on with --resume.")
     assert end_of(capsys, ending) == (130, "isplitlbi: interrupted; go on with --resume.\n")

@@ -91,6 +91,9 @@ def _complete(command: Callable[[], object]) -> None:
 
 
 def _exit(sentence: str, code: int) -> NoReturn:
+    # Ctrl-C while Python ran a text, as it does to make a class, would outweigh any exit code:
+    # Python forgets it with the next text.
+    exec("")
     # What fails here would be tried again by Python, which tells of it in its own words.
     try:
         print(f"isplitlbi: {printable(sentence)}", file=sys.stderr)

@@ -7,7 +7,6 @@ import logging
 import pickle
 from collections.abc import Callable
 from contextlib import suppress
-from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from types import FunctionType
@@ -216,8 +215,16 @@ def loop(function: Callable[..., Any], **options: Any) -> Any:
 # What only compiled functions call needs no way in from Python, which takes as long to compile as
 # a short loop; or it becomes a part of them.
 WITHOUT_WRAPPER: Any = {"no_cpython_wrapper": True}
-part: Callable[..., Any] = partial(loop, **WITHOUT_WRAPPER, pipeline_class=_PartCompiler)
-inlined: Callable[..., Any] = njit(inline="always", **OPTIONS, **WITHOUT_WRAPPER)
+
+
+def part(function: Callable[..., Any]) -> Any:
+    """Compile on first use what is built into compiled functions; it is kept on disk, too."""
+    return loop(function, **WITHOUT_WRAPPER, pipeline_class=_PartCompiler)
+
+
+def inlined(function: Callable[..., Any]) -> Any:
+    """Make a function a part of the source of compiled functions that call it."""
+    return njit(inline="always", **OPTIONS, **WITHOUT_WRAPPER)(function)
 
 
 def inside(compiled: Any) -> Any:
