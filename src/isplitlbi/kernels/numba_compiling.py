@@ -195,8 +195,26 @@ class _PartLibrary(JITCodeLibrary):
         self._finalized = True
 
 
-class _PartCompiler(Compiler):
-    """numba's compiler, which makes a part of other code."""
+def _call(function: Callable[[], Any]) -> Any:
+    return function()
+
+
+# Python keeps what running functions need in pieces of 16 kB. Where the functions of a compiler
+# begin a piece, and leave it, hundreds of thousands of times, each time asks the system for memory:
+# up to a fifth of all the time. So they run beneath one that seems to need half a megabyte: Python
+# finds it a piece of a whole one, and the other half is theirs.
+_call_with_room = FunctionType(_call.__code__.replace(co_stacksize=1 << 16), {})
+
+
+class _LoopCompiler(Compiler):
+    """numba's compiler, with room to run."""
+
+    def _compile_bytecode(self) -> Any:
+        return _call_with_room(super()._compile_bytecode)
+
+
+class _PartCompiler(_LoopCompiler):
+    """A compiler that makes a part of other code."""
 
     def _compile_bytecode(self) -> Any:
         codegen = self.state.targetctx.codegen()
@@ -206,7 +224,8 @@ class _PartCompiler(Compiler):
 
 def loop(function: Callable[..., Any], **options: Any) -> Any:
     """Compile a function on first use; it releases Python's lock, and is kept on disk."""
-    compiled = njit(nogil=True, **OPTIONS, **options)(function)
+    options = {"pipeline_class": _LoopCompiler, **OPTIONS, **options}
+    compiled = njit(nogil=True, **options)(function)
     with suppress(RuntimeError):  # no folder can be written to
         compiled._cache = _CacheOfOwnLinks(function)
     return compiled

@@ -17,8 +17,7 @@ from isplitlbi.model.links import threshold_of
 def fill_margins(problem, user, first_edge, size, consensus, deviation, deviates, chunk):
     """Fill the chunk with margins and thresholds; return the user of the last edge.
 
-    A user who does not deviate has the consensus. Arrays are taken from the problem once for many
-    edges: taking one counts how often it is in use, which takes longer than all the rest.
+    A user who does not deviate has the consensus.
     """
     slots, edges, scales, reference = (
         problem.slots,

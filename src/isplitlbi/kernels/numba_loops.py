@@ -110,13 +110,22 @@ def lean_on_sharpness(problem, user, system, own, room):
 
 @loop
 def assemble(link, problem, users, anchor, consensus, own, system, sums):
+    room = room_for(most_of_one(problem.slots.start, users[0], users[1]), 11 * CHUNK_SIZE)
+    return assemble_users(
+        link, lent(problem), users, lent(anchor), consensus, own, lent(system), sums, room
+    )
+
+
+@part
+def assemble_users(link, problem, users, anchor, consensus, own, system, sums, room):
+    """Do so with room for one user, which only another function can lend (`numba_records`)."""
     slots, begin, end = problem.slots, users[0], users[1]
+    room = lent(room)
     step, nu, kappa, damping = anchor.step, anchor.nu, anchor.kappa, anchor.damping
     ratio, per_step = kappa * step / nu, 1.0 / step
     gradient, diagonal = sums
     gradient[:] = 0.0
     diagonal[:] = 0.0
-    room = room_for(most_of_one(slots.start, begin, end), 11 * CHUNK_SIZE)
     slope, bent = room.slope, room.bent
     common, n_traits = index(slots.common_threshold), index(len(problem.scales) - 2)
     value, bounded = 0.0, problem.bounded
@@ -243,10 +252,23 @@ def next_direction(problem, user, system, preconditioned, direction, momentum, r
 @loop
 def curvature_product(problem, users, anchor, system, preconditioned, direction, momentum, product):
     slots, edges, begin, end = problem.slots, problem.edges, users[0], users[1]
+    room = room_for(most_of_one(slots.start, begin, end), most_of_one(edges.start, begin, end))
+    return product_of_users(
+        lent(problem), users, lent(anchor), lent(system), preconditioned, direction, momentum,
+        product, room,
+    )  # fmt: skip
+
+
+@part
+def product_of_users(
+    problem, users, anchor, system, preconditioned, direction, momentum, product, room
+):
+    """Do so with room for one user."""
+    slots, edges, room = problem.slots, problem.edges, lent(room)
+    begin, end = users[0], users[1]
     product[:] = 0.0
     n_columns, scales, bounded = index(edges.columns.shape[0]), problem.scales, problem.bounded
     n_traits, has_sharpness = index(len(scales) - 2), len(problem.reference) > 0
-    room = room_for(most_of_one(slots.start, begin, end), most_of_one(edges.start, begin, end))
     total, bent = room.total, room.bent
     common, along_product = index(slots.common_threshold), 0.0
     for user in range(begin, end):
