@@ -110,22 +110,22 @@ def lean_on_sharpness(problem, user, system, own, room):
 
 @loop
 def assemble(link, problem, users, anchor, consensus, own, system, sums):
+    sums[0][:] = 0.0
+    sums[1][:] = 0.0
     room = room_for(most_of_one(problem.slots.start, users[0], users[1]), 11 * CHUNK_SIZE)
-    return assemble_users(
-        link, lent(problem), users, lent(anchor), consensus, own, lent(system), sums, room
-    )
+    point = consensus, own
+    return assemble_users(link, lent(problem), users, lent(anchor), point, lent(system), sums, room)
 
 
 @part
-def assemble_users(link, problem, users, anchor, consensus, own, system, sums, room):
+def assemble_users(link, problem, users, anchor, point, system, sums, room):
     """Do so with room for one user, which only another function can lend (`numba_records`)."""
     slots, begin, end = problem.slots, users[0], users[1]
     room = lent(room)
     step, nu, kappa, damping = anchor.step, anchor.nu, anchor.kappa, anchor.damping
     ratio, per_step = kappa * step / nu, 1.0 / step
+    consensus, own = point
     gradient, diagonal = sums
-    gradient[:] = 0.0
-    diagonal[:] = 0.0
     slope, bent = room.slope, room.bent
     common, n_traits = index(slots.common_threshold), index(len(problem.scales) - 2)
     value, bounded = 0.0, problem.bounded
@@ -253,17 +253,16 @@ def next_direction(problem, user, system, preconditioned, direction, momentum, r
 def curvature_product(problem, users, anchor, system, preconditioned, direction, momentum, product):
     slots, edges, begin, end = problem.slots, problem.edges, users[0], users[1]
     room = room_for(most_of_one(slots.start, begin, end), most_of_one(edges.start, begin, end))
+    vectors = preconditioned, direction, product
     return product_of_users(
-        lent(problem), users, lent(anchor), lent(system), preconditioned, direction, momentum,
-        product, room,
-    )  # fmt: skip
+        lent(problem), users, lent(anchor), lent(system), vectors, momentum, room
+    )
 
 
 @part
-def product_of_users(
-    problem, users, anchor, system, preconditioned, direction, momentum, product, room
-):
+def product_of_users(problem, users, anchor, system, vectors, momentum, room):
     """Do so with room for one user."""
+    preconditioned, direction, product = vectors
     slots, edges, room = problem.slots, problem.edges, lent(room)
     begin, end = users[0], users[1]
     product[:] = 0.0
