@@ -1,5 +1,6 @@
 """Compiled loops are kept on disk, where nothing that a user does may break them."""
 
+import gc
 import importlib.util
 import os
 import pickle
@@ -8,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from numba.core.codegen import CPUCodeLibrary
 
 import isplitlbi
 from isplitlbi.kernels.numba_compiling import loop, part
@@ -158,6 +160,26 @@ def test_a_part_is_kept_and_built_into_what_is_compiled_later(tmp_path):
     assert [hits(call) for call in calls] == [0, 1]
     again = caller_of(calls[1])  # what came from disk is built in like what was compiled
     assert again(2.5) == 7.5 and hits(calls[1]) == 1
+
+
+@pytest.mark.parametrize("collects", [True, False])
+def test_compiling_leaves_the_collection_of_garbage_as_it_was(collects, tmp_path, monkeypatch):
+    double, seen = tiny_function(tmp_path), []
+    double.__module__ = "isplitlbi.kernels.tiny"
+    save = CPUCodeLibrary.finalize
+
+    def finalize(library):
+        seen.append(gc.isenabled())
+        save(library)
+
+    monkeypatch.setattr(CPUCodeLibrary, "finalize", finalize)
+    (gc.enable if collects else gc.disable)()
+    try:
+        assert loop(double)(1.5) == 3.0
+        assert (gc.isenabled(), gc.get_freeze_count()) == (collects, 0)
+    finally:
+        gc.enable()
+    assert seen and not any(seen)
 
 
 def test_a_diagnosis_of_a_small_study_compiles_nothing(tmp_path):
