@@ -153,7 +153,7 @@ def table_of_objects(
     try:
         return (pl.read_json if is_array else pl.read_ndjson)(data, schema=schema)
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException):
-        lines = list(_one_by_one(data, name, rows_before, is_array))
+        lines = list(_in_lines(data, name, rows_before, is_array))
     if (found := _table_of_lines(lines, schema)) is not None:
         return found
     readable, beyond = 0, len(lines)  # so many can be read, and so many cannot
@@ -173,7 +173,7 @@ def _table_of_lines(lines: Sequence[bytes], schema: dict[str, Any]) -> pl.DataFr
         return None
 
 
-def _one_by_one(data: bytes, name: str, rows_before: int, is_array: bool) -> Iterator[bytes]:
+def _in_lines(data: bytes, name: str, rows_before: int, is_array: bool) -> Iterator[bytes]:
     """Return all objects, a line each; refuse the first that is none, or cannot be read."""
     return (_elements if is_array else _lines)(data, name, rows_before)
 
@@ -300,7 +300,7 @@ class Objects:
                 yield from (json.loads(line, object_pairs_hook=_Object.of) for line in lines)
         except RecursionError:  # of what polars 2 would have refused; told with its row
             with not_too_deep(self.source):
-                list(_one_by_one(self.data, self.source, self.rows_before, self.is_array))
+                list(_in_lines(self.data, self.source, self.rows_before, self.is_array))
                 raise
 
 

@@ -28,9 +28,8 @@ class _WhileCompiling(event.Listener):
     """Says once that loops are being compiled; nothing is compiled that the disk still has.
 
     Meanwhile no garbage is collected: the millions of objects that a compiler makes live until it
-    ends, and to go through them again and again would take a fifth of the time. Afterwards they
-    count as old, which Python goes through much later: most programs are done by then. Only one
-    thread compiles at a time, and what one function needs is compiled within it.
+    ends, and to go through them again and again would take a fifth of the time. Only one thread
+    compiles at a time, and what one function needs is compiled within it.
     """
 
     announced, depth, collects = False, 0, False
@@ -56,9 +55,6 @@ class _WhileCompiling(event.Listener):
         if self.depth > 0:
             self.depth -= 1
             if self.depth == 0 and self.collects:
-                if gc.get_freeze_count() == 0:  # none that somebody else has frozen
-                    gc.freeze()
-                    gc.unfreeze()
                 gc.enable()
 
 
