@@ -123,7 +123,8 @@ class RegularizationPath:
         start, terms = self.consensus[0].copy(), self.terms
         if terms.ties == "bounded":
             start = terms.start(self.vector, float(self.settings["delta"]))
-        return Course(np.append(0.0, self.times), np.vstack([start, self.consensus]))
+        times = np.append(0.0, self.times)
+        return Course(times, np.vstack([start, self.consensus]), np.zeros(len(times)))
 
     def sparse_at(self, time: float) -> Floats:
         """Return Gamma at any time of the path, linear between snapshots."""
@@ -244,6 +245,7 @@ class RegularizationPath:
     def _is_followed_by(self, course: Course) -> bool:
         return bool(
             course.consensus.shape == (len(course.times), self.vector.width)
+            and course.pull.shape == course.times.shape
             and len(course.times) > 1
             and np.all(np.diff(course.times) > 0.0)
             and all(values.dtype == np.float64 for values in course)
@@ -259,7 +261,10 @@ def spread_out(n_times: int, n_kept: int, chosen: int) -> NDArray[np.intp]:
 def _course_in(content: Mapping[str, Any]) -> Course | None:
     """Return the course that a file holds; it has none where an older release wrote it."""
     names = [_COURSE + name for name in Course._fields]
-    return Course(*(content[name] for name in names)) if names[0] in content else None
+    if names[0] not in content:
+        return None
+    kept = {name: content[_COURSE + name] for name in Course._fields if _COURSE + name in content}
+    return Course(**({"pull": np.zeros(len(kept["times"]))} | kept))
 
 
 _COURSE = "course_"

@@ -416,7 +416,7 @@ def _of_consensus(seen: Seen, voters: Indices) -> tuple[Floats, Floats, Evidence
         at, eliminated, pull, unsure = seen.at_consensus(int(user), row)
         total[np.ix_(at, at)] += eliminated
         slope[at] += pull + unsure
-    prior = terms.prior(vector, parameters.slots.n_users, kept)
+    prior = np.diag(terms.precision(vector)[kept])
     total = total / share + prior + LEAST_CURVATURE * np.eye(len(kept))
     inverse = np.linalg.inv(total).astype(np.float64, copy=False)
     shift = np.zeros(vector.width)

@@ -192,7 +192,7 @@ class _Rounds:
         self.row[self.kept] = np.arange(len(self.kept))
         if self.of_scores is not None:
             terms = replace(terms, score_variance=self.of_scores)
-        self.prior = terms.prior(vector, self.votes.n_users, self.kept)
+        self.prior = np.diag(terms.precision(vector)[self.kept])
         self.variance = max(self.variance, LEAST_VARIANCE)
         self.told: _Told | None = None
         self.errors = self._nothing()  # the covariance of those of the consensus, by its curvature

@@ -31,6 +31,7 @@ __all__ = [
     "System",
     "Users",
     "backend",
+    "sharpness_told",
 ]
 
 BACKENDS = {"numba": "numba_loops", "numpy": "numpy_loops"}
@@ -58,6 +59,10 @@ class Problem(NamedTuple):
     sharpness, so that votes do not know of sharpness, and only the cost of deviations does. And a
     threshold with a bound is the threshold itself, so that the bound is a box, and the consensus
     meets it only through the deviation.
+
+    The prior holds the scores of the average person, c + s m: m is the reference, and s the mean of
+    users' sharpness, by how much their votes tell of it. Held by itself, c would hide in a
+    sharpness of all users, which costs n_users small numbers instead of n_items large ones.
     """
 
     slots: Slots
@@ -65,8 +70,8 @@ class Problem(NamedTuple):
     scales: Floats  # (n_terms,) how large the unit of each term is; of taste, 1 or 0
     reference: Floats  # (n_slots,) what sharpness multiplies, in its unit; empty without
     toward: Floats  # (width,) the same in the consensus; nothing where sharpness multiplies nothing
-    precision: Floats  # (width,) of a prior on the consensus, around zero
-    eased: Floats  # (width,) along which that holds less: its precision is diag(precision) - e e'
+    precision: Floats  # (width,) of a prior on the average person, around zero
+    shares: Floats  # (n_users,) of everybody's sharpness in that of the average person
     common: Floats  # (width,) 1 for what the consensus has a number of, else 0
     bounded: float  # 1 where thresholds have a bound, else 0
     has_ties: Mask  # (n_users,) which users declared a tie, where thresholds have a bound
@@ -75,7 +80,12 @@ class Problem(NamedTuple):
 
     @classmethod
     def of(
-        cls, layout: Layout, delta: float, terms: Terms = PAPER, n_users: int | None = None
+        cls,
+        layout: Layout,
+        delta: float,
+        terms: Terms = PAPER,
+        n_users: int | None = None,
+        shares: Floats | None = None,
     ) -> Self:
         """Take votes as they are laid out for these terms; machines may hold other users."""
         vector, scales, reference = layout.vector, np.array(terms.scales), np.empty(0)
@@ -83,14 +93,14 @@ class Problem(NamedTuple):
             reference = scales[1] * _centred(layout, terms.reference)
         toward = np.zeros(vector.width)
         if terms.reference is not None:
-            toward[vector.scores] = terms.reference
+            toward[vector.scores] = terms.reference - np.mean(terms.reference)
         bounded = terms.ties == "bounded"
         has_ties = (layout.sum_by_user(layout.edges.ties) > 0) & bounded
         n_users = layout.n_users if n_users is None else n_users
-        held = terms.precision(vector), terms.eased(vector, n_users)
+        shares = np.zeros(layout.n_users) if shares is None else shares
         delta = delta if bounded else -np.inf
         return cls(
-            layout.slots, layout.edges, scales, reference, toward, *held,
+            layout.slots, layout.edges, scales, reference, toward, terms.precision(vector), shares,
             terms.is_common(vector), float(bounded), has_ties, delta, n_users,
         )  # fmt: skip
 
@@ -109,6 +119,21 @@ def _centred(layout: Layout, scores: Floats | None) -> Floats:
     n_compared = np.add.reduceat(item.astype(np.float64), slots.start[:-1])
     middle = np.add.reduceat(centred, slots.start[:-1]) / np.maximum(n_compared, 1.0)
     return np.where(item, centred - middle[slots.owner], 0.0)
+
+
+def sharpness_told(layout: Layout, terms: Terms) -> Floats:
+    """Return how much the votes of every user tell of sharpness.
+
+    That is the information on a slope along the reference, votes (m_i - m_j)^2 p (1 - p), with p of
+    logistic votes by the reference. A plain mean would let users with few votes, whose sharpness
+    nothing holds, pay for that of all others.
+    """
+    if not terms.has_sharpness or terms.reference is None or terms.scales[1] == 0.0:
+        return np.zeros(layout.n_users)
+    edges, item = layout.edges, layout.slots.coordinate
+    apart = terms.reference[item[edges.first]] - terms.reference[item[edges.second]]
+    spread = 1.0 / (2.0 * np.cosh(0.5 * np.minimum(np.abs(apart), MOST_APART)))
+    return layout.sum_by_user(np.sum(edges.counts, axis=0) * (apart * spread) ** 2)
 
 
 class Flow(NamedTuple):
@@ -163,6 +188,9 @@ class Anchor(NamedTuple):
         nothing = np.zeros(n_slots)
         step = SHORT_STEP * variance
         return cls(consensus, nothing, nothing, step, variance, 1.0, damping, moves, 0.0, holds)
+
+
+MOST_APART = 600.0  # beyond it, votes tell nothing of a slope, and a hyperbolic cosine overflows
 
 
 SHORT_STEP = 1e-6  # of nu: W stays inside the unit ball for deviations up to its inverse

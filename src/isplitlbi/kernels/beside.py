@@ -58,20 +58,28 @@ def settle(
     return settled
 
 
+def pulled(problem: Problem, base: Floats, damping: float, pull: float) -> None:
+    """Move what damps the user's sharpness, so that it pulls, too: as the prior on all does."""
+    if len(problem.reference) > 0:
+        sharpness = problem.slots.threshold[0] - (len(problem.scales) - 2)
+        base[sharpness] -= pull / damping
+
+
 def beginning(
-    link: Answering, problem: Problem, system: System, pull: Pull, consensus: Floats
+    link: Answering, problem: Problem, system: System, pull: Pull, consensus: Floats, shared: float
 ) -> Flow:
     """Return where the user is before anybody leaves: with what the ridge allows.
 
-    The paper's path begins at nothing, for everybody.
+    Half of the ridge is damping, which a pull can move. The paper's path begins at nothing, for
+    everybody.
     """
     n_slots = len(system.residual)
-    deviation, nothing = np.zeros(n_slots), np.zeros(n_slots)
+    deviation, nothing, base = np.zeros(n_slots), np.zeros(n_slots), np.zeros(n_slots)
     if problem.bounded == 0.0:
-        step = SHORT_STEP * pull.nu
-        anchor = Anchor(
-            consensus, nothing, nothing, step, pull.nu, 1.0, 0.0, False, 0.0, pull.holds
-        )
+        half = 0.5 / pull.nu
+        pulled(problem, base, half, shared)
+        step, twice = SHORT_STEP * pull.nu, 2.0 * pull.nu
+        anchor = Anchor(consensus, base, nothing, step, twice, 1.0, half, False, 0.0, pull.holds)
         deviation = settle(link, problem, anchor, RESTING, deviation, system)
     return Flow(consensus, deviation, np.zeros(n_slots), np.zeros(n_slots))
 
@@ -82,6 +90,7 @@ def step_from(
     flow: Flow,
     rates: Rates,
     consensus: Floats,
+    shared: float,
     steps: tuple[float, float],
 ) -> tuple[Anchor, Floats]:
     """Return what a step is held to, and a guess where it leads, given it and the last one.
@@ -103,6 +112,7 @@ def step_from(
     extrapolate(slots, users, flow.deviation, rates.deviation, rates.dual, straight, base)
     extrapolate(slots, users, flow.dual, rates.dual, rates.dual, straight, pushed)
     damping = 1.0 / (pull.kappa * length)
+    pulled(problem, base, damping, shared)
     anchor = Anchor(
         consensus, base, pushed, length, pull.coupling, pull.kappa, damping, False, pull.precision,
         pull.holds,
@@ -116,31 +126,38 @@ def follow_user(
     system: System,
     pull: Pull,
     course: Course,
+    told: float,
     chosen: float,
     enough: float,
     found: tuple[Floats, Floats],
 ) -> float:
     """Fill deviation and strong part of the only user at the chosen time; return when they left.
 
+    By what the user's votes have ``told`` of sharpness, the user shares the pull of the prior.
+
     A user who has left, and whose deviations are known, is not followed any further. The time of
     leaving is infinite for who stays to the end. A Newton step shorter than ``enough``, relative to
     where it leads, is the last.
     """
     times, known, n_slots, norms = course.times, course.consensus, len(found[0]), np.zeros(1)
-    flow = beginning(link, problem, system, pull, known[0])
+    flow = beginning(link, problem, system, pull, known[0], told * course.pull[0])
     rates = Rates(np.zeros(n_slots), np.zeros(n_slots), np.zeros(n_slots))
     size = math.sqrt(np.sum(flow.deviation * flow.deviation))
     longest = BEFORE_ENTRY * pull.coupling / size if size > 0.0 else math.inf
     time, last, entry, norm, place, is_known = times[0], 0.0, math.inf, 0.0, 1, False
     while place < len(times) and not (is_known and entry < math.inf):
         step, later, consensus = times[place] - time, times[place], known[place]
+        shared = told * course.pull[place]
         if NEARLY * longest < step:
             step, later = longest, time + longest
             share = (later - times[place - 1]) / (times[place] - times[place - 1])
             consensus = known[place - 1] + share * (known[place] - known[place - 1])
+            before = told * course.pull[place - 1]
+            shared = before + share * (shared - before)
         else:
             place += 1
-        anchor, guess = step_from(problem, pull, flow, rates, consensus, (step, last))
+        steps = (step, last)
+        anchor, guess = step_from(problem, pull, flow, rates, consensus, shared, steps)
         reached = settle(link, problem, anchor, enough, guess, system)
         new = Flow(consensus, reached, np.empty(n_slots), np.empty(n_slots))
         bending = 1.0 / (step + last) if last > 0.0 else 0.0
@@ -158,4 +175,4 @@ def follow_user(
     return entry
 
 
-METHOD = (settle, beginning, step_from, follow_user)
+METHOD = (pulled, settle, beginning, step_from, follow_user)

@@ -32,7 +32,7 @@ def unbound(*_arguments: Any) -> Any:
 
 # The loops that the method is made of, by their names in `numpy_loops` and `numba_loops`.
 assemble = eliminate_users = curvature_product = conjugate_update = unbound
-move_users = hold_back = squares = turn = is_free = unbound
+move_users = hold_back = squares = turn = is_free = pull_sharpness = unbound
 
 # How hard one step of the implicit scheme is worked at. The residual of a Newton system: late on
 # the path the consensus moves by the small difference of what its users pull, so that a rougher
@@ -168,6 +168,10 @@ def newton_direction(
     free = free_to_move(work, anchor, consensus, sums, solution)
     to_sharpness = np.empty(width)
     reach = eliminate_users(work, users, own, system, of_users, to_sharpness)
+    held = times(work.precision, work.toward)
+    if reach > 0.0:  # the same for the prior: the average person may stay where they are
+        add(to_sharpness, 1.0, held)
+        reach += dot(held, work.toward)
     schur = freed(free, diagonal, of_users, 1.0)
     habits = curvature_of_habits(work, anchor, diagonal)
     per_habit = added(product, 2.0 / max(total(habits), 1e-300), habits)  # to an average vote
@@ -193,8 +197,9 @@ def newton_direction(
         along = curvature_product(
             work, users, anchor, system, preconditioned, direction, momentum, of_users
         )
-        held = added(prior_product(work, direction), anchor.damping, direction)
-        product = times(added(of_users, 1.0, held), free)
+        along += hold_average(work, direction, of_users, system.product, held, 1.0)
+        add(of_users, 1.0, held)
+        product = times(added(of_users, anchor.damping, direction), free)
         along += dot(direction, product)
         length = size / along
         slope += length * size
@@ -266,20 +271,37 @@ def evaluate(
     """Assemble the system; fill gradient and diagonal of the consensus, return the objective."""
     value: float = assemble(link, work, everybody(work), anchor, consensus, own, system, sums)
     gradient, diagonal = sums
-    held = prior_product(work, consensus)
+    held = np.empty(len(consensus))
+    value += 0.5 * hold_average(work, consensus, gradient, system.residual, held, -1.0)
     for k in range(len(consensus)):
         moved = consensus[k] - anchor.consensus[k]
         value += 0.5 * (anchor.damping * moved * moved + held[k] * consensus[k])
         gradient[k] += anchor.damping * moved + held[k]
-        diagonal[k] += anchor.damping + work.precision[k] - work.eased[k] ** 2
+        diagonal[k] += anchor.damping + work.precision[k]
     return value
 
 
-def prior_product(work: Any, direction: Floats) -> Floats:
-    """Return what the precision of the prior on the consensus makes of a direction."""
-    product = times(work.precision, direction)
-    add(product, -dot(work.eased, direction), work.eased)
-    return product
+def hold_average(
+    work: Any, consensus: Floats, of_users: Floats, per_slot: Floats, held: Floats, sign: float
+) -> float:
+    """Apply the prior, which holds the scores of the average person, to a point or a direction.
+
+    The mean of users' sharpness lies in ``of_users``, at the place of sharpness, and is taken from
+    there. Fills what the prior makes of the consensus, and adds its pull on everybody's sharpness,
+    with a sign. Returns the product of that pull with the users' part.
+    """
+    place, mean = work.slots.common_threshold - (len(work.scales) - 2), 0.0
+    has_sharpness = len(work.reference) > 0
+    if has_sharpness:
+        mean = of_users[place]
+        of_users[place] = 0.0
+    for k in range(len(consensus)):
+        held[k] = work.precision[k] * (consensus[k] + mean * work.toward[k])
+    if not has_sharpness:
+        return 0.0
+    pull = dot(held, work.toward)
+    pull_sharpness(work, everybody(work), sign * pull, per_slot)
+    return mean * pull
 
 
 def relative(
@@ -317,7 +339,7 @@ def lent(record: Any) -> Any:
 
 METHOD = (
     everybody,
-    prior_product,
+    hold_average,
     evaluate,
     relative,
     free_to_move,

@@ -106,12 +106,18 @@ def loss_and_gradient(link, problem, consensus, deviation, gradient):
             gradient.slots[slot] *= scales[max(slot - last + n_traits + 1, 0)]
         if len(reference) > 0:
             gradient.slots[sharpness] = by_sharpness
-    eased = 0.0
+    sharper, pull = 0.0, 0.0
+    if len(reference) > 0:
+        for user in range(len(slots.start) - 1):
+            sharper += problem.shares[user] * deviation[slots.threshold[user] - n_traits]
     for k in range(len(consensus)):
-        eased += problem.eased[k] * consensus[k]
-    for k in range(len(consensus)):
-        gradient.consensus[k] += problem.precision[k] * consensus[k] - eased * problem.eased[k]
+        held = problem.precision[k] * (consensus[k] + sharper * problem.toward[k])
+        pull += held * problem.toward[k]
+        gradient.consensus[k] += held
         gradient.consensus[k] *= problem.common[k]
+    if len(reference) > 0:
+        for user in range(len(slots.start) - 1):
+            gradient.slots[slots.threshold[user] - n_traits] += problem.shares[user] * pull
     return total
 
 

@@ -168,6 +168,9 @@ def assemble_users(link, problem, users, anchor, point, system, sums, room):
         own[last] = room.kept[at]
         if has_sharpness:
             lean_on_sharpness(problem, user, system, own, room)
+            sharpness = last - n_traits
+            mine = problem.shares[user] * own[sharpness]
+            gradient[index(slots.coordinate[sharpness])] += mine
         if bounded == 0.0:
             gradient[common] += slope[at]
             diagonal[common] += bent[at]
@@ -311,6 +314,7 @@ def product_of_users(problem, users, anchor, system, vectors, momentum, room):
         if has_sharpness:
             system.product[last - n_traits] -= pulled
             along_product -= sharper * pulled
+            product[index(slots.coordinate[last - n_traits])] += problem.shares[user] * sharper
         threshold = system.direction[last]
         pull = stiffness * (threshold - bounded * direction[common]) - push * system.pushed[last]
         pull *= anchor.holds[-1]
@@ -403,6 +407,13 @@ def extrapolate(slots, users, base, rate, bend, times, out):
 
 
 @loop
+def pull_sharpness(problem, users, pull, per_slot):
+    n_traits = index(len(problem.scales) - 2)
+    for user in range(users[0], users[1]):
+        per_slot[index(problem.slots.threshold[user]) - n_traits] += pull * problem.shares[user]
+
+
+@loop
 def turn(problem, users, consensus, own, sign):
     slots, reference, n_traits = problem.slots, problem.reference, index(len(problem.scales) - 2)
     common = problem.bounded * consensus[index(slots.common_threshold)]
@@ -454,6 +465,7 @@ _LOOPS = (
     squares,
     turn,
     is_free,
+    pull_sharpness,
 )
 _IN_ONE = newton.bound(
     {each.py_func.__name__: each for each in VECTORS}

@@ -58,7 +58,12 @@ def loss_and_gradient(
     of_consensus = np.bincount(slots.coordinate, of_slots, len(consensus))
     for habit in block.habits:
         of_consensus += np.bincount(habit, by_threshold, len(consensus))
-    held = problem.precision * consensus - problem.eased * (problem.eased @ consensus)
+    person = consensus
+    if len(problem.reference):
+        person = consensus + (problem.shares @ deviation[block.sharpness]) * problem.toward
+    held = problem.precision * person
+    if len(problem.reference):
+        gradient.slots[block.sharpness] += problem.shares * float(held @ problem.toward)
     gradient.consensus[:] = (of_consensus + held) * problem.common
     return float(np.sum(loss))
 

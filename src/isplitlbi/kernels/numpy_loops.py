@@ -54,6 +54,7 @@ __all__ = [
     "margins",
     "move_users",
     "project_thresholds",
+    "pull_sharpness",
     "relative",
     "score",
     "shrink_groups",
@@ -84,7 +85,8 @@ def assemble(
 ) -> float:
     """Fill the system with gradient and curvature of a step's objective; return its value.
 
-    ``sums`` are gradient and diagonal of the consensus, as far as these users make them.
+    ``sums`` are gradient and diagonal of the consensus, as far as these users make them. At the
+    place of sharpness, of which the consensus has no number, the first is the average of users'.
 
     With W = Z_old + (step/nu) P and a = kappa step / nu, eliminating the new Z and Gamma leaves a
     convex function of P whose gradient is (Z(W) - Z_old) / step.
@@ -114,6 +116,7 @@ def assemble(
     apart = 1.0 - counts
     if len(problem.reference):
         _lean(problem, block, system, mm, pull, stiffness)
+        of_loss[block.sharpness] = problem.shares[slice(*users)] * own[part][block.sharpness]
     system.coupling[part] = counts * scale * bend_of_loss - apart * stiffness
     of_loss, bend_of_loss = counts * of_loss - apart * pull, counts * bend_of_loss
     bend_of_loss += apart * stiffness
@@ -242,7 +245,7 @@ def curvature_product(
 
     The direction is the preconditioned residual plus ``momentum`` times the last one. What is
     preconditioned, the direction and the product are given and filled for the consensus; those of
-    the users are in the system.
+    the users are in the system. The product has the average sharpness as in `assemble`.
     """
     block = Block(problem.slots, problem.edges, users)
     part, thresholds = block.part, block.thresholds
@@ -268,6 +271,8 @@ def curvature_product(
     own_product[thresholds] *= system.free[slice(*users)]
     system.product[part] = own_product
     of_loss = counts * of_loss - (1.0 - counts) * pull
+    if len(problem.reference):
+        of_loss[block.sharpness] = problem.shares[slice(*users)] * d[block.sharpness]
     product[:] = np.bincount(block.coordinate, of_loss, len(product))
     for habit in block.habits:
         product += np.bincount(habit, by_threshold, len(product))
@@ -395,6 +400,12 @@ def extrapolate(
     out[part] = base[part] + times[0] * rate[part] + times[1] * bend[part]
 
 
+def pull_sharpness(problem: Problem, users: Users, pull: float, per_slot: Floats) -> None:
+    """Add a pull on the average person's sharpness to everybody's, by their share in it."""
+    sharpness = problem.slots.threshold[slice(*users)] - (len(problem.scales) - 2)
+    per_slot[sharpness] += pull * problem.shares[slice(*users)]
+
+
 def turn(problem: Problem, users: Users, consensus: Floats, own: Floats, sign: float) -> None:
     """Turn users' deviations into their own coordinates (see `kernels.Problem`), or back: -1."""
     block = Block(problem.slots, problem.edges, users)
@@ -431,6 +442,7 @@ _IN_ONE = newton.bound(
             squares,
             turn,
             is_free,
+            pull_sharpness,
         )
     },
 )

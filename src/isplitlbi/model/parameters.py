@@ -72,6 +72,7 @@ class Course(NamedTuple):
 
     times: Floats  # (n,) increasing, from the beginning of the path on
     consensus: Floats  # (n, width)
+    pull: Floats  # (n,) of the prior on everybody's sharpness, per unit of what votes tell of it
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ import numpy as np
 
 from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.data.layout import Layout
-from isplitlbi.kernels import Problem, System
+from isplitlbi.kernels import Problem, System, sharpness_told
 from isplitlbi.kernels.beside import Pull
 from isplitlbi.model.parameters import Course
 from isplitlbi.runtime.base import Runtime
@@ -44,6 +44,7 @@ def follow_beside(
         np.zeros(layout.n_slots), np.zeros(layout.n_slots), np.full(layout.n_users, np.inf)
     )
     problem = Problem.of(layout, dynamics.delta, settings.terms)
+    told = sharpness_told(layout, settings.terms)
     link, start = settings.terms.answering(settings.link), layout.slots.start
     pull = Pull(*dynamics.numbers, dynamics.nu, settings.terms.holds)
     tol = settings.scheme.tol if isinstance(settings.scheme, Implicit) else Implicit().tol
@@ -53,8 +54,8 @@ def follow_beside(
         for user in some:
             alone, mine = _alone(layout, problem, user), slice(start[user], start[user + 1])
             found.entry_times[user] = runtime.loops.follow_user(
-                link, alone, _room(layout, alone), pull, course, time, NEWTON_ACCURACY * tol,
-                (found.deviation[mine], found.sparse[mine]),
+                link, alone, _room(layout, alone), pull, course, float(told[user]), time,
+                NEWTON_ACCURACY * tol, (found.deviation[mine], found.sparse[mine]),
             )  # fmt: skip
 
     parts = list(_in_parts(voted.tolist()))
@@ -95,7 +96,7 @@ def _alone(layout: Layout, problem: Problem, user: int) -> Problem:
     reference = problem.reference[begin:end] if len(problem.reference) else problem.reference
     return problem._replace(
         slots=own_slots, edges=own_edges, reference=reference,
-        has_ties=problem.has_ties[user : user + 1], n_users=1,
+        has_ties=problem.has_ties[user : user + 1], n_users=1, shares=_fixed(np.zeros(1)),
     )  # fmt: skip
 
 

@@ -22,6 +22,7 @@ from isplitlbi.runtime.local import Local
 from isplitlbi.runtime.progress import Progress, Reporter
 from isplitlbi.solvers.checkpoints import Checkpoint
 from isplitlbi.solvers.likelihood import fit_before_entries
+from isplitlbi.solvers.newton import pull_on_sharpness
 from isplitlbi.solvers.settings import PathSettings
 from isplitlbi.solvers.state import State, time_to_leave
 from isplitlbi.typing import Floats
@@ -43,6 +44,7 @@ NOTED_EVERY = 0.004
 TOLD_EVERY, TRIED_STEPS, WORTH_TELLING = 500, 20, 5.0
 
 Observer = Callable[[int, State], None]
+_Pull = Callable[[Floats, Floats], float]
 
 
 def follow(
@@ -82,13 +84,14 @@ def follow(
     runtime = runtime or Local(votes)
     layout, times = settings.terms.layout(votes), settings.followed
     snapshots = _Snapshots((len(times), layout.vector.width), layout.n_slots, keep)
+    pull = pull_on_sharpness(layout, settings.terms, runtime)
     resumed = None if checkpoint is None else checkpoint.restore()
     if resumed is not None:
-        state, course = resumed.state, _Noted.restored(resumed.extra)
+        state, course = resumed.state, _Noted.restored(pull, resumed.extra)
         snapshots.restore(resumed.n_done, resumed.extra)
     else:
         state = _beginning(votes, settings, runtime, initial)
-        course = _Noted.from_start(state)
+        course = _Noted(pull, state)
     told = _Told(settings, reporter)
     walk = _Walk(layout, settings, runtime, state, course, told)
     for index in range(snapshots.taken, len(times)):
@@ -178,35 +181,43 @@ class _Told:
 class _Noted:
     """The course of the consensus, noted as a path is followed."""
 
-    def __init__(self, times: list[float], consensus: list[Floats]) -> None:
-        self.times, self.consensus = times, consensus
+    def __init__(self, pull: _Pull, start: State | None = None) -> None:
+        self.pull_at = pull
+        self.times: list[float] = []
+        self.consensus: list[Floats] = []
+        self.pull: list[float] = []
+        if start is not None:
+            self._note(start, start.time)
 
     @classmethod
-    def from_start(cls, state: State) -> Self:
-        """Begin where a path begins."""
-        return cls([state.time], [state.consensus.copy()])
-
-    @classmethod
-    def restored(cls, kept: dict[str, Floats]) -> Self:
+    def restored(cls, pull: _Pull, kept: dict[str, Floats]) -> Self:
         """Take what a checkpoint held; nothing is left of it there."""
-        return cls(kept.pop("course_times").tolist(), list(kept.pop("course_consensus")))
+        noted = cls(pull)
+        noted.times, noted.pull = (
+            kept.pop(f"course_{name}").tolist() for name in ("times", "pull")
+        )
+        noted.consensus = list(kept.pop("course_consensus"))
+        return noted
 
     def note(self, state: State, last: float) -> None:
         """Note where the consensus is, unless it was noted a moment ago."""
         if state.time >= (1.0 + NOTED_EVERY) * self.times[-1] or state.time == last:
-            self.times.append(state.time)
-            self.consensus.append(state.consensus.copy())
+            self._note(state, state.time)
+
+    def _note(self, state: State, time: float) -> None:
+        self.times.append(time)
+        self.consensus.append(state.consensus.copy())
+        self.pull.append(self.pull_at(state.consensus, state.deviation))
 
     def course(self) -> Course:
         """Return all that was noted."""
-        return Course(np.array(self.times), np.array(self.consensus))
+        return Course(np.array(self.times), np.array(self.consensus), np.array(self.pull))
 
     def stay(self, state: State, times: Floats) -> None:
         """Note that the consensus stays where it is at all later times."""
         for time in np.union1d(state.time, times):
             if time > self.times[-1]:
-                self.times.append(float(time))
-                self.consensus.append(state.consensus.copy())
+                self._note(state, float(time))
 
     def kept(self) -> dict[str, Floats]:
         """Return what a checkpoint must hold of it."""

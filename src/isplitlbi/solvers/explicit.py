@@ -17,6 +17,7 @@ from isplitlbi.data.layout import Layout
 from isplitlbi.errors import InvalidSetting
 from isplitlbi.kernels import Gradient, Problem
 from isplitlbi.runtime.base import Runtime
+from isplitlbi.solvers.newton import problem_of
 from isplitlbi.solvers.settings import PathSettings
 from isplitlbi.solvers.state import State
 from isplitlbi.typing import Floats
@@ -91,7 +92,7 @@ class _ExplicitStepper:
         self.scheme, self.dynamics, self.loops = scheme, settings.dynamics, runtime.loops
         self.link = settings.terms.answering(settings.link)
         delta = settings.dynamics.delta
-        self.problem = Problem.of(layout, delta, settings.terms, runtime.n_users)
+        self.problem = problem_of(layout, delta, settings.terms, runtime)
         decided = layout.edges.first_wins + layout.edges.second_wins
         self.decided_spread = _curvature_bound(layout, self.problem, decided)
         self.tie_spread = _curvature_bound(layout, self.problem, layout.edges.ties)
@@ -100,6 +101,8 @@ class _ExplicitStepper:
         self.of_a_win = settings.link.curvature_bounds(1.0)[0]
         # What holds deviations and consensus by themselves; P and Gamma relax at the rate 2/nu.
         held = float(np.max(self.problem.precision))
+        toward, shares = (np.sum(x * x) for x in (self.problem.toward, self.problem.shares))
+        held *= (1.0 + float(np.sqrt(toward * shares))) ** 2  # it holds the average person
         coupling, _, precision = settings.dynamics.numbers
         self.of_priors = max(2.0 / coupling + 0.5 * precision, 0.5 * held)
         self.gradient = Gradient(np.empty(layout.vector.width), np.empty(layout.n_slots))

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from isplitlbi.data.layout import Layout, Slots
-from isplitlbi.kernels import Anchor, Problem, Sums, System, Users, newton, numpy_loops
+from isplitlbi.kernels import (
+    Anchor,
+    Problem,
+    Sums,
+    System,
+    Users,
+    newton,
+    numpy_loops,
+    sharpness_told,
+)
 from isplitlbi.kernels.numpy_loops import is_free
 from isplitlbi.model.answering import Answering
 from isplitlbi.model.links import Link
@@ -16,7 +26,41 @@ from isplitlbi.runtime.base import Runtime
 from isplitlbi.runtime.blocks import Blocks
 from isplitlbi.typing import Floats
 
-__all__ = ["Solver"]
+__all__ = ["Solver", "problem_of", "pull_on_sharpness"]
+
+LEAST_TOLD = 1e-300  # of sharpness: where votes tell nothing, nobody has a share
+
+
+def problem_of(layout: Layout, delta: float, terms: Terms, runtime: Runtime) -> Problem:
+    """Return the problem of votes, in which users share the average person by what they tell."""
+    told = sharpness_told(layout, terms)
+    (of_all,) = runtime.total(float(told.sum()))
+    shares = terms.scales[1] * told / max(of_all, LEAST_TOLD)
+    return Problem.of(layout, delta, terms, runtime.n_users, shares)
+
+
+def pull_on_sharpness(
+    layout: Layout, terms: Terms, runtime: Runtime
+) -> Callable[[Floats, Floats], float]:
+    """Return a function that says how strongly the prior on the average person pulls at sharpness.
+
+    Of a consensus and all deviations, it tells what a user meets per unit of what the votes tell of
+    the user's sharpness: whoever comes later meets the same.
+    """
+    told = sharpness_told(layout, terms)
+    (of_all,) = runtime.total(float(told.sum()))
+    if not of_all > 0.0:
+        return lambda _consensus, _deviation: 0.0
+    per_told = terms.scales[1] / of_all
+    sharpness = layout.slots.threshold - len(terms.traits) - 1
+    toward = np.asarray(terms.reference) - np.mean(np.asarray(terms.reference))
+
+    def pull(consensus: Floats, deviation: Floats) -> float:
+        (mean,) = runtime.total(float(np.sum(told * deviation[sharpness])))
+        scores = consensus[layout.vector.scores] + per_told * mean * toward
+        return float(per_told * np.sum(scores * toward) / terms.score_variance)
+
+    return pull
 
 
 class Solver:
@@ -31,7 +75,7 @@ class Solver:
         terms: Terms = PAPER,
     ) -> None:
         self.link = terms.answering(link)
-        self.problem = Problem.of(layout, delta, terms, runtime.n_users)
+        self.problem = problem_of(layout, delta, terms, runtime)
         self.blocks = Blocks(layout, runtime)
         self.loops: Any = runtime.loops
         self.system = System.room(layout)
@@ -95,13 +139,18 @@ class Work(NamedTuple):
 
     @property
     def precision(self) -> Floats:
-        """Of the prior on the consensus."""
+        """Of the prior on the average person."""
         return self.problem.precision
 
     @property
-    def eased(self) -> Floats:
-        """Along which that prior holds less."""
-        return self.problem.eased
+    def toward(self) -> Floats:
+        """What sharpness multiplies, in the consensus."""
+        return self.problem.toward
+
+    @property
+    def scales(self) -> Floats:
+        """How large the unit of each term is."""
+        return self.problem.scales
 
     @property
     def common(self) -> Floats:
@@ -232,6 +281,15 @@ def squares(work: Work, _everybody: Users, one: Floats, other: Floats) -> tuple[
     return float(sums[0]), float(sums[1])
 
 
+def pull_sharpness(work: Work, _everybody: Users, pull: float, per_slot: Floats) -> None:
+    """See `numpy_loops.pull_sharpness`."""
+
+    def of_block(_block: int, users: Users) -> None:
+        work.loops.pull_sharpness(work.problem, users, pull, per_slot)
+
+    work.blocks.run(of_block)
+
+
 def turn(work: Work, _everybody: Users, consensus: Floats, own: Floats, sign: float) -> None:
     """See `numpy_loops.turn`."""
 
@@ -251,6 +309,7 @@ _LOOPS = (
     squares,
     turn,
     is_free,
+    pull_sharpness,
 )
 _METHOD = newton.bound({loop.__name__: loop for loop in _LOOPS})
 solve, relative = _METHOD["solve"], _METHOD["relative"]

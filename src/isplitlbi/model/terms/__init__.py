@@ -187,28 +187,6 @@ class Terms:
         variance[vector.habits] = self.habit_variance
         return 1.0 / variance
 
-    def eased(self, vector: Vector, n_users: int) -> Floats:
-        """Return a vector e: the prior of the consensus has the precision diag(`precision`) - e e'.
-
-        Scores that are all nearer to each other are as good as users who are all sharper. With more
-        items than users, a prior that holds every score by itself would move a part of the scores
-        there, and the consensus would be nobody's. So how far scores are apart, along the reference
-        of the sharpness, is held like one number per user, at most.
-        """
-        eased, reference = np.zeros(vector.width), self.reference
-        if reference is None or np.isinf(self.score_variance) or n_users >= vector.n_items:
-            return eased
-        along = reference - reference.mean()
-        length, share = float(np.linalg.norm(along)), 1.0 - n_users / vector.n_items
-        if length > 0.0:
-            eased[vector.scores] = np.sqrt(share / self.score_variance) / length * along
-        return eased
-
-    def prior(self, vector: Vector, n_users: int, places: Places) -> Floats:
-        """Return the precision of that prior for some places of the consensus, as a matrix."""
-        eased = self.eased(vector, n_users)[places]
-        return np.asarray(np.diag(self.precision(vector)[places]) - np.outer(eased, eased))
-
     def is_common(self, vector: Vector) -> Floats:
         """Return 1 for what the consensus has a number of, 0 for what is users' own alone."""
         common = np.ones(vector.width)
