@@ -406,7 +406,7 @@ class _Fit:
         sizes = self.runtime.run(job, Reporter())
         reporter.advance(0.3)
         search, kappa = Search(self.runtime, link, folds, reporter), first.kappa
-        if given.nu is None and sizes.ordinary < FEW_DIFFER:
+        if given.nu is None and len(self.runtime.summary.users) >= 30 and sizes.ordinary < FEW_DIFFER:
             if not settings.keeps_kappa:  # whoever leaves goes further, and sooner
                 kappa /= max(sizes.ordinary, LEAST_ORDINARY) ** 2
             sizes = self.runtime.run(

@@ -6,12 +6,12 @@ import math
 
 import numpy as np
 
-from isplitlbi.data.layout import TASTE, THRESHOLD
+from isplitlbi.data.layout import SHARPNESS, TASTE, THRESHOLD
 from isplitlbi.jobs import Fold, ScoreSizes, SizesScore
 from isplitlbi.model.links import Link
 from isplitlbi.runtime.base import Workforce
 from isplitlbi.runtime.progress import Reporter
-from isplitlbi.solvers.scales import Given, Sizes
+from isplitlbi.solvers.scales import SCORES, Given, Sizes
 from isplitlbi.typing import Floats
 
 __all__ = ["Search"]
@@ -34,11 +34,13 @@ class Search:
         self.n_deciding = max(FEWEST_FOLDS, math.ceil(ENOUGH_VOTES / max(per_fold, 1.0)))
 
     def best_from(self, sizes: Sizes, given: Given) -> Sizes:
-        """Return the best multiples, of taste and then of the threshold."""
+        """Return the best multiples of one variance after another."""
         best = sizes, self._losses(sizes)
-        for name in (TASTE, THRESHOLD):
+        for name in (SCORES, TASTE, SHARPNESS, THRESHOLD):
             known = given.nu is not None if name == TASTE else name in given.scales
-            if not known and sizes.terms.scale(name) > 0.0:
+            if name == SCORES or (
+                not known and name in sizes.terms.names and sizes.terms.scale(name) > 0.0
+            ):
                 best = self._best_along(name, *best)
         return best[0]
 

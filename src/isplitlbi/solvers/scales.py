@@ -27,6 +27,7 @@ from isplitlbi.typing import Floats, Indices
 __all__ = ["Given", "Sizes", "estimate_sizes", "fit_sized", "of_the_many", "refreshed"]
 
 N_ROUNDS = 7
+SCORES = "scores"  # the name of what the consensus has a variance of
 REFERENCES = (0, 2)  # the rounds whose consensus becomes the reference of the sharpness
 OVER_RELAXED = 1.8  # power of a correction; plain ones take several times as many rounds
 FIRST_VARIANCES = {"taste": 0.3, "sharpness": 0.2, "side": 0.1, "threshold": 0.3}
@@ -92,11 +93,14 @@ class Sizes:
         return self.nu * np.array(self.terms.scales) ** 2
 
     def resized(self, factors: Mapping[str, float]) -> Sizes:
-        """Return the same with some variances multiplied."""
+        """Return the same with some variances multiplied, that of `SCORES` among them."""
         names = self.terms.names
         factor = np.array([factors.get(name, 1.0) for name in names])
         nu = float(np.clip(self.nu * factors.get(TASTE, 1.0), SMALLEST, LARGEST))
-        return replace(self, terms=_with_variances(self.terms, self.variances * factor, nu), nu=nu)
+        terms = _with_variances(self.terms, self.variances * factor, nu)
+        of_scores = terms.score_variance * factors.get(SCORES, 1.0)
+        of_scores = float(np.clip(of_scores, SMALLEST, LARGEST_OF_SCORES))
+        return replace(self, terms=replace(terms, score_variance=of_scores), nu=nu)
 
 
 def estimate_sizes(
@@ -162,18 +166,16 @@ def fit_sized(
 ) -> Parameters:
     """Fit consensus and users before anybody leaves, roughly.
 
-    A consensus to start from is also the reference of the sharpness; without one, the reference is
-    found here, and refreshed once.
+    A consensus to start from is also the first reference of the sharpness, which is refreshed.
     """
-    terms, dynamics = sizes.terms, Dynamics(sizes.nu)
+    terms, dynamics, guess = sizes.terms, Dynamics(sizes.nu), None
     if start is not None:
         layout = terms.layout(votes)
         terms = terms.referring(start[layout.vector.scores])
         nothing = np.zeros(layout.n_slots)
         guess = Parameters(layout.vector, layout.slots, start, nothing, terms)
-        return fit_before_entries(votes, link, dynamics, runtime, ROUGH, terms, guess)
-    fitted = fit_before_entries(votes, link, dynamics, runtime, ROUGH, terms)
-    for _ in range(2 if terms.has_sharpness else 0):
+    fitted = fit_before_entries(votes, link, dynamics, runtime, ROUGH, terms, guess)
+    for _ in range((1 if start is not None else 2) if terms.has_sharpness else 0):
         terms = terms.referring(fitted.common.scores.copy())
         fitted = fit_before_entries(votes, link, dynamics, runtime, ROUGH, terms, fitted)
     return fitted
