@@ -32,6 +32,7 @@ Parts = Iterable[tuple[Comparisons, Comparisons]]
 class OneRanking(NamedTuple):
     """Scores and threshold of all, and the ridge they were held by."""
 
+    items: NDArray[np.object_]
     consensus: Consensus
     ridge: float
     has_ties: bool
@@ -39,7 +40,7 @@ class OneRanking(NamedTuple):
     @classmethod
     def fit(cls, votes: Comparisons, ridge: float) -> OneRanking:
         consensus = fit_consensus(votes, LINK, variance=1.0 / ridge)
-        return cls(consensus, ridge, bool((votes.outcome == 0).any()))
+        return cls(votes.items, consensus, ridge, bool((votes.outcome == 0).any()))
 
     @classmethod
     def tuned(cls, votes: Comparisons, parts: Parts | None = None) -> OneRanking:
@@ -52,12 +53,14 @@ class OneRanking(NamedTuple):
         return cls.fit(votes, float(RIDGES[np.argmin(np.sum(losses, axis=0))]))
 
     def log_probabilities(self, votes: Comparisons) -> NDArray[np.float64]:
-        """Return those of left, tie and right; the items must be those of the training votes."""
-        margin, threshold = self.consensus.margin_and_threshold(votes.left, votes.right)
+        """Return those of left, tie and right; every item must be one of the training votes."""
+        place = np.searchsorted(self.items, votes.items)
+        left, right = place[votes.left], place[votes.right]
+        margin, threshold = self.consensus.margin_and_threshold(left, right)
         if self.has_ties:
             return LINK.log_probabilities(margin, threshold)
-        left, right = (LINK.log_cdf(each) for each in (margin, -margin))
-        return np.column_stack([left, np.full(len(margin), -np.inf), right])
+        never = np.full(len(margin), -np.inf)
+        return np.column_stack([LINK.log_cdf(margin), never, LINK.log_cdf(-margin)])
 
     def loss(self, votes: Comparisons) -> float:
         return log_loss(votes.outcome, self.log_probabilities(votes))
