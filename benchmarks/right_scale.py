@@ -10,7 +10,7 @@
     python benchmarks/right_scale.py --only time --old SRC    a fit beside that of another version
 
 Without --only, all of them but the last. --data names the folder of the files that a part reads; by
-default it is cj, splits, or the folder of data.py itself. *One ranking* has a ridge that folds
+default it is cj, splits, or the folder that data.py names. *One ranking* has a ridge that folds
 choose (ridge.py). *Temperature* is the T by which the probabilities to the power of 1/T would
 predict the test votes best: above 1, the fit is too sure. A part that misses its target says so,
 and the exit code is 1.
@@ -150,7 +150,7 @@ def predicted(model: ISplitLBI, votes: Comparisons) -> Numbers:
 
 def files(asked: argparse.Namespace, part: str) -> list[Path]:
     """Return the files of a folder; a line says it where there are none."""
-    folder = Path(asked.data) if asked.data else data.FOLDER / part
+    folder = Path(asked.data) if asked.data else data.folder() / part
     found = sorted(folder.glob("*.csv"))
     if not found:
         print(f"{folder.name or folder}: skipped, no files; name their folder with --data.")
@@ -169,9 +169,8 @@ def held_out(found: list[Path]) -> Iterator[Held]:
             print(f"{file.stem}: skipped, it has no column is_test.")
             continue
         is_test = frame["is_test"].str.to_lowercase().is_in(["1", "true"]).to_numpy()
-        votes = Comparisons.from_frame(
-            frame, source=file.name, group=data.GROUPS.get(file.stem)
-        )  # fmt: skip
+        group = data.GROUPS.get(file.stem)
+        votes = Comparisons.from_frame(frame, source=file.name, group=group)
         yield Held.of(file.stem, votes.subset(~is_test), votes.subset(is_test))
 
 
