@@ -348,7 +348,8 @@ def studies_of_mean_user(asked: argparse.Namespace) -> Iterator[tuple[str, Compa
         yield file.stem, read(file)
     first = asked.seeds[0] if asked.seeds else 0
     for seed, (n_users, n_items, sharpness, taste) in enumerate(MEAN_USERS, start=first):
-        each = max(12, 12 * n_items // n_users)
+        # With many votes a user, sharpness is known well and can take the scale of the consensus.
+        each = max(40, 12 * n_items // n_users)
         study = simulate(
             n_users=n_users, n_items=n_items, votes_per_user=(each, 2 * each), score_sd=1.5,
             threshold=0.5, abnormal_share=0.0, sharpness=sharpness, taste_sd=taste,
