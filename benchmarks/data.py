@@ -22,10 +22,15 @@ GROUPS = {"wmt16_cze-eng": "ranking"}
 FIRST_SEED = 100
 
 
+def folder() -> Path:
+    """Return the folder of all files."""
+    beside = Path(__file__).resolve().parents[2] / "shared" / "data"
+    return Path(os.environ.get("ISPLITLBI_DATA", beside))
+
+
 def find(name: str) -> Path | None:
     """Return the file of that name, or say in a line that it is not there."""
-    beside = Path(__file__).resolve().parents[2] / "shared" / "data"
-    file = Path(os.environ.get("ISPLITLBI_DATA", beside)) / f"{name}.csv"
+    file = folder() / f"{name}.csv"
     if file.is_file():
         return file
     print(f"{name}.csv: skipped, it is not here; set ISPLITLBI_DATA to its folder.")

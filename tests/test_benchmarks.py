@@ -6,13 +6,17 @@ import re
 import runpy
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
+import polars as pl
 import pytest
 
+import isplitlbi
 from isplitlbi import ISplitLBI
+from isplitlbi.evaluation.simulate import simulate
 
 BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks"
 
@@ -254,3 +258,130 @@ def test_an_attack_that_is_unknown_is_not_passed_in_silence(run_here):
     done = run_here("attack.py", "--cell", "no such attack")
     assert done.returncode == 1
     assert done.stdout.startswith("nothing was measured")
+
+
+# --- the scale of scores ---------------------------------------------------------------------
+
+
+@pytest.fixture
+def scale(monkeypatch):
+    """The script that measures the scale of scores."""
+    monkeypatch.syspath_prepend(BENCHMARKS)
+    return importlib.import_module("right_scale")
+
+
+@pytest.fixture
+def votes_in_a_folder(tmp_path):
+    """One file of votes, of which every fifth is a test vote, one of them on a new item."""
+    votes = simulate(
+        n_users=8, n_items=6, votes_per_user=(40, 40), score_sd=1.5, taste_sd=0.5,
+        abnormal_share=0.0, threshold=0.5, random_state=3,
+    ).votes  # fmt: skip
+    left = votes.items[votes.left].astype(object)
+    is_test = np.arange(len(votes)) % 5 == 0
+    left[0] = "new"
+    frame = {
+        "user": votes.users[votes.user].tolist(),
+        "left": left.tolist(),
+        "right": votes.items[votes.right].tolist(),
+        "winner": np.array(["tie", "left", "right"])[votes.outcome].tolist(),
+        "is_test": is_test.astype(int),
+    }
+    pl.DataFrame(frame).write_csv(tmp_path / "study.csv")
+    (tmp_path / "README.md").write_text("no votes", encoding="utf-8")
+    return tmp_path
+
+
+def test_test_votes_of_every_file_are_scored_beside_one_ranking(run_here, votes_in_a_folder):
+    folder = str(votes_in_a_folder)
+    done = run_here("right_scale.py", "--only", "judgement", "splits", "--data", folder)
+    assert done.returncode in (0, 1), done.stderr
+    assert max(map(len, done.stdout.splitlines())) <= 100
+    header, judged, means, worst, again, row, _ = done.stdout.splitlines()
+    assert header.split()[:3] == ["users", "items", "votes"] and header == again
+    assert judged == row
+    name, users, items, votes, ours, f1, temperature, ridge, more = row.split()
+    assert [name, users, items, votes] == ["study", "8", "6", "319"]  # not that on a new item
+    assert 0.3 < float(ours) < 1.1 and 0.3 < float(ridge) < 1.1 and 0.0 < float(f1) < 1.0
+    assert float(more) == pytest.approx(float(ours) - float(ridge), abs=1.1e-4)
+    assert 0.1 < float(temperature) < 10.0
+    assert means.startswith("judgement, all files (1): log-loss ")
+    assert "judgement: at worst" in worst and "(study)" in worst
+
+
+def test_users_who_were_held_out_are_predicted(run_here, votes_in_a_folder):
+    arguments = ("--only", "whole-users", "--splits", "2", "--data", str(votes_in_a_folder))
+    done = run_here("right_scale.py", *arguments)
+    assert done.returncode in (0, 1), done.stderr
+    _, row, last = done.stdout.splitlines()
+    name, splits, *numbers = row.split()
+    assert (name, splits, len(numbers)) == ("study", "2", 6)
+    assert np.isfinite([float(each) for each in numbers]).all()
+    assert last.startswith("whole users: ")
+
+
+def test_two_versions_are_timed_in_turn(run_here, votes_in_a_folder):
+    code = str(Path(isplitlbi.__file__).parents[1])
+    arguments = ("--only", "time", "--runs", "1", "--old", code, "--data", str(votes_in_a_folder))
+    done = run_here("right_scale.py", *arguments)
+    assert done.returncode in (0, 1), done.stderr
+    assert float(done.stdout.splitlines()[1].split()[3]) > 0.0
+    assert run_here("right_scale.py", "--only", "time").returncode == 2
+
+
+def test_the_error_of_the_consensus_is_measured_in_every_cell(run_here):
+    done = run_here("right_scale.py", "--only", "consensus", "--seeds", "1-3")
+    assert done.returncode == 0, done.stderr  # no cell has studies enough to be judged
+    _, *rows, last = done.stdout.splitlines()
+    assert sum(int(row[28:36]) for row in rows) == 3
+    assert last.startswith("consensus: ")
+
+
+def test_files_that_are_not_there_are_told_and_nothing_is_met(run_here, tmp_path):
+    done = run_here("right_scale.py", "--only", "judgement", "splits", ISPLITLBI_DATA=str(tmp_path))
+    assert done.returncode == 1
+    assert done.stdout.count("skipped, no files; name their folder with --data.") == 2
+
+
+def test_the_mean_user_of_users_who_are_all_alike_is_the_consensus(scale):
+    votes = simulate(n_users=6, n_items=5, votes_per_user=(30, 30), random_state=0).votes
+    model = ISplitLBI(with_tests=False).fit(votes)
+    flat = replace(model.parameters_, deviation=np.zeros_like(model.parameters_.deviation))
+    model.parameters_ = flat
+    assert scale.slopes(model) == pytest.approx([1.0, 1.0, 1.0])
+
+
+def test_weights_that_break_a_fit_are_a_row_and_no_traceback(scale, monkeypatch, capsys):
+    found = iter([(np.ones(2), np.ones(2)), (np.ones(2), np.ones(2) + 1e-12)])
+    broken = ("  PathFailed: infinite",) * 2
+    monkeypatch.setattr(scale, "weighted", lambda *_: next(found, broken))
+    monkeypatch.setattr(scale, "FACTORS", (1e6,))
+    assert not scale.weights(SimpleNamespace(seeds=range(1), jobs=1))
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[1].split() == ["even", "1e+06", "0.0e+00", "1.0e-12"]
+    assert lines[2].split() == ["uneven", "1e+06", "PathFailed:", "infinite"]
+    assert lines[-1] == "weights: results differ by inf: NOT MET"
+
+
+def test_probabilities_that_come_true_have_no_calibration_error(scale):
+    outcome = np.repeat([1, 0, -1], [50, 30, 20]).astype(np.int8)
+    right = np.tile([0.5, 0.3, 0.2], (100, 1))
+    assert scale.calibration_error(outcome, right, n_bins=3) == pytest.approx(0.0)
+    forced = np.repeat([1, -1], [60, 40]).astype(np.int8)  # nobody ties: two bins, of .1 and of .9
+    too_sure = np.tile([0.9, 0.0, 0.1], (100, 1))
+    assert scale.calibration_error(forced, too_sure, n_bins=2) == pytest.approx(0.3)
+
+
+def test_near_pairs_are_asked_of_the_same_users_on_items_that_lie_close(scale):
+    study = simulate(
+        n_users=6, n_items=60, votes_per_user=(60, 60), threshold=None, abnormal_share=0.0,
+        score_sd=2.0, random_state=1,
+    )  # fmt: skip
+    near = scale.near_pairs(study, np.random.default_rng(0))
+    assert np.array_equal(near.votes_per_user, study.votes.votes_per_user)
+    scores = dict(zip(study.votes.items, study.truth.scores, strict=True))
+    of_items = np.array([scores[item] for item in near.items])
+    apart = np.abs(of_items[near.left] - of_items[near.right])
+    of_all = study.truth.scores
+    assert apart.mean() < 0.7 * np.abs(of_all[study.votes.left] - of_all[study.votes.right]).mean()
+    assert set(near.outcome) == {1, -1}
