@@ -57,7 +57,7 @@ from isplitlbi.solvers.checkpoints import Checkpoints
 from isplitlbi.solvers.driver import follow
 from isplitlbi.solvers.implicit import Implicit
 from isplitlbi.solvers.likelihood import fit_before_entries, fit_consensus
-from isplitlbi.solvers.scales import Given, estimate_sizes
+from isplitlbi.solvers.scales import SCORES, Given, estimate_sizes
 from isplitlbi.solvers.settings import Dynamics, PathSettings, Scheme
 from isplitlbi.solvers.state import State
 from isplitlbi.typing import Floats, Indices
@@ -68,7 +68,8 @@ __all__ = ["FitSettings", "Fitted", "fit", "fit_again", "fit_beside", "fit_crowd
 # and nu is what fits the others. It was settled on simulated studies: benchmarks/sizes.py. Below
 # the second share, less damping than there only makes paths longer.
 FEW_DIFFER, LEAST_ORDINARY = 0.75, 0.3
-SHARE_OF_SIZING = 0.2  # of the work of a fit
+MANY_USERS = 30  # of fewer, the one in the middle says little of the others
+SHARE_OF_SIZING = 0.4  # of the work of a fit
 
 log = logging.getLogger("isplitlbi")
 
@@ -406,15 +407,16 @@ class _Fit:
         sizes = self.runtime.run(job, Reporter())
         reporter.advance(0.3)
         search, kappa = Search(self.runtime, link, folds, reporter), first.kappa
-        if given.nu is None and len(self.runtime.summary.users) >= 30 and sizes.ordinary < FEW_DIFFER:
+        is_many = len(self.runtime.summary.users) >= MANY_USERS
+        if given.nu is None and is_many and sizes.ordinary < FEW_DIFFER:
             if not settings.keeps_kappa:  # whoever leaves goes further, and sooner
                 kappa /= max(sizes.ordinary, LEAST_ORDINARY) ** 2
             sizes = self.runtime.run(
                 FindSizesOfMany(link, sizes, given, settings.seed or 0), Reporter()
             )
-            sizes = search.lowered(sizes)
-        elif folds:
-            sizes = search.best_from(sizes, given)
+            sizes = search.best_from(search.lowered(sizes), (SCORES,))
+        else:
+            sizes = search.best_from(sizes, given.unknown(sizes.terms))
         sizes = self.runtime.run(RefreshReference(link, sizes), Reporter())
         references = search.references(sizes)
         reporter.reach(Progress(1.0, 0.0, 0))

@@ -1,23 +1,27 @@
-"""Choosing how large terms are: a few multiples of what the votes tell, on held-out votes."""
+"""Choosing how large terms are: a few multiples of what the votes tell, on held-out votes.
+
+Where votes are few, variances that agree with the estimates are too small or too large, by much;
+held-out votes know better.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
-from isplitlbi.data.layout import SHARPNESS, TASTE, THRESHOLD
 from isplitlbi.jobs import Fold, ScoreSizes, SizesScore
 from isplitlbi.model.links import Link
 from isplitlbi.runtime.base import Workforce
 from isplitlbi.runtime.progress import Reporter
-from isplitlbi.solvers.scales import SCORES, Given, Sizes
+from isplitlbi.solvers.scales import Sizes
 from isplitlbi.typing import Floats
 
 __all__ = ["Search"]
 
 MULTIPLE, MOST_MOVES = 4.0, 3  # of a variance, up or down
-USUAL_TRIALS = 7  # of sizes, for telling how far the work is
+USUAL_TRIALS = 16  # of sizes, for telling how far the work is
 # Held-out votes that are enough to decide: where a few folds have as many, these decide alone.
 ENOUGH_VOTES, FEWEST_FOLDS = 40_000, 2
 
@@ -33,15 +37,13 @@ class Search:
         per_fold = runtime.summary.n_votes / max(len(folds), 1)
         self.n_deciding = max(FEWEST_FOLDS, math.ceil(ENOUGH_VOTES / max(per_fold, 1.0)))
 
-    def best_from(self, sizes: Sizes, given: Given) -> Sizes:
-        """Return the best multiples of one variance after another."""
+    def best_from(self, sizes: Sizes, names: Sequence[str]) -> Sizes:
+        """Return the best multiples of some variances, one after the other."""
+        if not self.folds:
+            return sizes
         best = sizes, self._losses(sizes)
-        for name in (SCORES, TASTE, SHARPNESS, THRESHOLD):
-            known = given.nu is not None if name == TASTE else name in given.scales
-            if name == SCORES or (
-                not known and name in sizes.terms.names and sizes.terms.scale(name) > 0.0
-            ):
-                best = self._best_along(name, *best)
+        for name in names:
+            best = self._best_along(name, *best)
         return best[0]
 
     def _best_along(self, name: str, sizes: Sizes, losses: Floats) -> tuple[Sizes, Floats]:

@@ -55,6 +55,17 @@ class Given:
         """Return it in plain values."""
         return {"nu": self.nu, "scales": dict(self.scales)}
 
+    def unknown(self, terms: Terms) -> tuple[str, ...]:
+        """Return the variances that held-out votes are to choose, in order.
+
+        A side, or the weight of a feature, is one number that all votes of a user tell of: there,
+        the variance that agrees with the estimates is right.
+        """
+        known = {*self.scales, *(() if self.nu is None else (TASTE,))}
+        there = {name for name, scale in zip(terms.names, terms.scales, strict=True) if scale > 0.0}
+        own = (TASTE, SHARPNESS, THRESHOLD)
+        return (SCORES, *(name for name in own if name in there - known))
+
     def correct(self, names: tuple[str, ...], variances: Floats) -> Floats:
         """Return the variances, with those that are given in their places."""
         corrected = variances.copy()
@@ -149,7 +160,7 @@ def _rounds(
             break
         variances = found.corrected(variances)
         of_scores, of_habits = _of_consensus(fitted, curvature, nu, runtime)
-        if number <= REFERENCES[-1]:  # later, sharpness could take over from the scores
+        if number <= REFERENCES[-1]:  # it changes with the reference, and folds choose it later
             terms = replace(terms, score_variance=of_scores)
         terms = replace(terms, habit_variance=of_habits)
         if number in REFERENCES:

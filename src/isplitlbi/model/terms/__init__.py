@@ -19,7 +19,7 @@ from isplitlbi.model.terms.sharpness import Sharpness
 from isplitlbi.model.terms.side import Side
 from isplitlbi.model.terms.taste import Taste
 from isplitlbi.model.terms.threshold import Threshold
-from isplitlbi.typing import Floats, Places
+from isplitlbi.typing import Floats
 
 __all__ = [
     "HABIT",
