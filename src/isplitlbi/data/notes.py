@@ -433,7 +433,7 @@ class WeightsScaled(Note):
 
 def on_weights(unit: float) -> list[Note]:
     """Return the note on weights that were divided by a unit, where that is needed."""
-    return [] if is_one(unit) else [WeightsScaled(unit)]
+    return [] if is_one(unit) else [WeightsScaled(unit=unit)]
 
 
 @dataclass(frozen=True)
