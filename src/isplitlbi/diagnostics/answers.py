@@ -101,7 +101,7 @@ class UnevenWeights(Finding):
     """A few votes weigh so much that the others hardly count."""
 
     severity = Severity.WARNING
-    code = "uneven_weights"
+    code = "uneven-weights"
 
     effective: float  # as many votes of equal weight would tell as much
     votes: int
