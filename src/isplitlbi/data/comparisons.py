@@ -399,7 +399,7 @@ class Comparisons:
         They are in the order of `numpy.lexsort`, the column that comes first in sorting last.
         """
         of_features = [] if self.features is None else self.features.columns
-        columns = (self.duration, self.time, *of_features, self.weight)
+        columns = (self.duration, self.time, *of_features, self.weight_as_given)
         return [column for column in columns if column is not None]
 
     def in_time_order(self) -> Places:

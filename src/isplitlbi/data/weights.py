@@ -34,10 +34,10 @@ __all__ = [
 ]
 
 ROUNDING = 4 * np.finfo(np.float64).eps  # a mean so near to 1 is 1, but for how numbers are rounded
-# Beside a vote of weight 1, a smaller weight is lost when the two are added up. It counts as this
-# one, which is as little, but no division by it overflows. The inverse is the largest weight: only
-# votes in the unit of other votes reach it.
-SMALLEST = float(np.finfo(np.float64).eps)
+# Of votes with a smaller weight, a billion count less than one vote, so that there are never enough
+# for a say; they count as this one, and nothing that is divided by a weight overflows. The inverse
+# is the largest weight: only votes in the unit of other votes reach it.
+SMALLEST = 1e-9
 UNEVEN = 0.1  # votes that count for less than this share of their number rest on a few of them
 
 
