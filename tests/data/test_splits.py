@@ -340,7 +340,7 @@ def test_counted_rows_are_dealt_as_the_same_rows_written_out_in_any_order(rows, 
 
 
 @pytest.mark.parametrize("n_wins", [2, 3, 7])
-def test_no_fold_holds_all_of_a_users_wins_on_a_pair(n_wins):
+def test_whoever_votes_on_one_pair_has_wins_and_losses_in_every_training_part(n_wins):
     said = [1] * n_wins + [-1] * 4
     votes = Comparisons.from_arrays(["u"] * len(said), ["a"] * len(said), ["b"] * len(said), said)
     for seed in range(50):
