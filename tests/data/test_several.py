@@ -154,8 +154,8 @@ def test_votes_of_a_file_without_weights_have_the_weight_1(tmp_path):
     assert reading.votes.weight_as_given.tolist() == [2.5, 1.0, 1.0]
     assert told(reading)[2:] == [
         "b.csv: There are no weights in it, so that every vote of it has the weight 1.",
-        "The weights are 1.5 on average. Only how they compare with each other counts: they are "
-        "divided by their mean.",
+        "The weights are 1.5 on average. Only how they compare with each other counts: a fit "
+        "divides them by their mean.",
     ]
 
 

@@ -96,7 +96,7 @@ def test_other_units_are_told(caplog, tmp_path):
     weighted([2.0, 3.0])
     assert [record.getMessage() for record in caplog.records] == [
         "votes: The weights are 2.5 on average. Only how they compare with each other counts: "
-        "they are divided by their mean."
+        "a fit divides them by their mean."
     ]
     assert caplog.records[0].levelno == logging.WARNING
     file = tmp_path / "votes.csv"

@@ -427,7 +427,7 @@ class WeightsScaled(Note):
         """Say what they were on average, and that this does not matter."""
         return (
             f"The weights are {self.unit:.4g} on average. Only how they compare with each other "
-            "counts: they are divided by their mean."
+            "counts: a fit divides them by their mean."
         )
 
 
