@@ -197,7 +197,7 @@ def test_of_few_users_and_many_items_the_consensus_is_that_of_the_users():
     assert scipy.stats.kendalltau(own, model.consensus_)[0] > 0.9
 
 
-def test_weights_count_like_votes(votes):
+def test_a_vote_counts_as_much_as_its_weight_says(votes):
     twice = votes.subset(np.tile(np.arange(len(votes)), 2))
     times = {"times": [0.3, 1.0], "time": 1.0, "nu": 0.3, "scales": dict.fromkeys(
         ("sharpness", "side", "length", "threshold"), 0.7)}  # fmt: skip
@@ -205,7 +205,7 @@ def test_weights_count_like_votes(votes):
     features = {"length": votes.features.columns[0]}
     weighted = Comparisons.from_arrays(
         *names, votes.outcome, np.full(len(votes), 2.0), features=features
-    )
+    ).in_weight_unit(1.0)
     one, other = fitted(twice, **times), fitted(weighted, **times)
     np.testing.assert_allclose(one.path_.consensus, other.path_.consensus, atol=1e-6)
     np.testing.assert_allclose(one.path_.deviation, other.path_.deviation, atol=1e-6)

@@ -68,9 +68,9 @@ def from_rows(rows, *, weighted=True, grouped=False):
 
 
 def as_tuples(votes):
-    """Return every vote as (user, left, right, outcome, weight, group), by label."""
+    """Return every vote as (user, left, right, outcome, weight, group), by label, as given."""
     n = votes.n_votes
-    weight = np.ones(n) if votes.weight is None else votes.weight
+    weight = np.ones(n) if votes.weight is None else votes.weight_as_given
     group = np.zeros(n, dtype=int) if votes.group is None else votes.group
     columns = (votes.users[votes.user], votes.items[votes.left], votes.items[votes.right])
     return list(zip(*(c.tolist() for c in (*columns, votes.outcome, weight, group)), strict=True))
@@ -87,7 +87,8 @@ def rebuilt(votes, order=None, swapped=False):
     left = np.where(swapped, votes.items[votes.right], votes.items[votes.left])
     right = np.where(swapped, votes.items[votes.left], votes.items[votes.right])
     outcome = np.where(swapped, -votes.outcome, votes.outcome)
-    columns = (votes.users[votes.user], left, right, outcome, votes.weight, votes.group)
+    weight = votes.weight_as_given
+    columns = (votes.users[votes.user], left, right, outcome, weight, votes.group)
     features = None
     if votes.features is not None:
         sign = np.where(swapped, -1, 1)
@@ -103,7 +104,7 @@ def rebuilt(votes, order=None, swapped=False):
 def arrays_of(votes):
     """Return every array of the votes by name, slots and edges included."""
     named = {field.name: getattr(votes, field.name) for field in fields(votes)}
-    for name in ("whole", "frame_kind", "file", "is_anonymous"):
+    for name in ("whole", "frame_kind", "file", "is_anonymous", "weight_unit"):
         del named[name]
     if (ids := named.pop("id")) is not None:
         named["id"] = ids.to_numpy()

@@ -87,11 +87,8 @@ ESTIMATORS: dict[str, type[ScoreEstimator]] = {
     estimator.__name__: estimator for estimator in (ISplitLBI, LBI, MarginMLE, PerUser)
 }
 
-_IDS, _COLUMNS, _OPTIONAL = (
-    ("users", "items"),
-    ("user", "left", "right", "outcome"),
-    ("weight", "group", "time", "duration"),
-)
+_IDS, _COLUMNS = ("users", "items"), ("user", "left", "right", "outcome")
+_OPTIONAL = ("weight", "group", "time", "duration")
 _COUNTS = ("votes_per_user", "n_ties", "digest")
 
 
@@ -283,12 +280,9 @@ def _small_enough(path: RegularizationPath, time: float) -> RegularizationPath:
     n_kept = max(int(n_times * MOST_SNAPSHOTS / size) - 1, 0)
     at = spread_out(n_times, n_kept, int(np.searchsorted(path.times, time)))
     return replace(
-        path,
-        times=path.times[at],
-        consensus=path.consensus[at],
-        deviation=np.array(path.deviation[at]),
-        sparse=np.array(path.sparse[at]),
-    )
+        path, times=path.times[at], consensus=path.consensus[at],
+        deviation=np.array(path.deviation[at]), sparse=np.array(path.sparse[at]),
+    )  # fmt: skip
 
 
 def _refuse_some_of_the_votes(votes: Comparisons | Parts) -> None:
@@ -311,10 +305,14 @@ def _votes_as_arrays(fitted: Fitted) -> dict[str, Any]:
     if summary.units is not None:
         arrays |= {"features": list(summary.units.names), "scale": summary.units.scale}
     if isinstance(votes, Parts):
+        if summary.weight_unit != 1.0:
+            arrays["weight_unit"] = np.array(summary.weight_unit)
         return arrays | {name: getattr(summary, name) for name in _COUNTS}
     for name in (*_COLUMNS, *_OPTIONAL):
         if getattr(votes, name) is not None:
             arrays[name] = getattr(votes, name)
+    if votes.given_weight is not None:
+        arrays |= {"weight": votes.given_weight, "weight_unit": np.array(votes.weight_unit)}
     if votes.groups is not None:
         arrays["groups"] = votes.groups.tolist()
     if votes.is_anonymous:
@@ -427,7 +425,9 @@ def _votes_of(
     if votes_in is None:
         if units is not None:
             arrays["features"] = Features(units.names, arrays.pop("differences"), units.scale)
+        unit = arrays.pop("weight_unit", None)  # older folders have weights as they were fitted
         votes = Comparisons(**arrays | {name: arrays.get(name) for name in _OPTIONAL}, file=file)
+        votes = votes if unit is None else votes.in_weight_unit(float(unit))
         return votes, Summary.of(votes)
     folder, names, options = (votes_in[name] for name in ("folder", "files", "options"))
     if not (isinstance(names, list) and names and set(options) <= set(OPTIONS)):
@@ -435,7 +435,8 @@ def _votes_of(
             f"{source}: where its votes are is not readable; fit the model again."
         )
     parts = Parts(Path(folder), tuple(Path(folder) / name for name in names), options)
-    return parts, Summary(**arrays | {"n_ties": int(arrays["n_ties"])}, units=units)
+    numbers = {"n_ties": int(arrays["n_ties"]), "weight_unit": float(arrays.get("weight_unit", 1))}
+    return parts, Summary(**arrays | numbers, units=units)
 
 
 def _parameters_of(source: Path) -> Parameters:

@@ -22,7 +22,7 @@ def test_votes_collapse_per_user_pair_side_and_weight():
         ["b", "b", "a", "b", "b", "b"],
         [1, -1, 1, 1, 0, 0],
         [1.0, 1.0, 1.0, 1.0, 2.5, 1.0],
-    )
+    ).in_weight_unit(1.0)
     answers = Answers.of(votes)
     rows = zip(answers.user, answers.left, answers.right, answers.weight, strict=True)
     assert {row: counts.tolist() for row, counts in zip(rows, answers.counts, strict=True)} == {

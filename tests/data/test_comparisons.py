@@ -106,7 +106,7 @@ def test_columns_may_have_other_names():
 
 def test_other_columns_are_left_alone_and_optional_ones_used_where_present():
     frame = pl.DataFrame(TABLE).with_columns(comment=pl.lit("fine"))
-    assert Comparisons.from_frame(frame).weight.tolist() == TABLE["weight"]
+    assert Comparisons.from_frame(frame).weight_as_given.tolist() == TABLE["weight"]
     plain = Comparisons.from_frame(frame.drop("weight", "group"))
     assert plain.weight is None and plain.group is None
 

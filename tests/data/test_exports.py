@@ -106,7 +106,7 @@ def test_of_several_questions_one_is_named(tmp_path):
 def test_scores_of_users_may_be_weights(tmp_path):
     votes = read_votes(written(tmp_path, REPORT | {"results": REPORT["results"][:1]}),
                        weight="userScore").votes  # fmt: skip
-    assert votes.weight.tolist() == [0.5, 0.25, 1.0] and votes.is_anonymous
+    assert votes.weight_as_given.tolist() == [0.5, 0.25, 1.0] and votes.is_anonymous
 
 
 def test_people_without_an_id_are_not_taken_for_one_another(tmp_path):

@@ -65,7 +65,7 @@ def test_weights_and_groups_are_used_in_every_layout(layout, tmp_path):
     header, *rows = content.splitlines()
     lines = [f"{header},weight,group"] + [f"{row},{k + 1},g{k % 2}" for k, row in enumerate(rows)]
     votes = read_votes(written(tmp_path, "\n".join(lines))).votes
-    assert votes.weight.tolist() == [k + 1 for k in range(len(expected))]
+    assert votes.weight_as_given.tolist() == [k + 1 for k in range(len(expected))]
     assert votes.group.tolist() == [k % 2 for k in range(len(expected))]
 
 
@@ -165,7 +165,8 @@ def test_votes_that_are_counted_may_have_weights_and_groups(tmp_path):
     header, *rows = COUNTS.splitlines()
     lines = [f"{header},weight,group", *(f"{row},{k + 0.5},g" for k, row in enumerate(rows))]
     votes = read_votes(written(tmp_path, "\n".join(lines))).votes
-    assert votes.weight.tolist() == [0.5] * 4 + [1.5] * 2
+    assert votes.weight_as_given.tolist() == [0.5] * 4 + [1.5] * 2
+    assert votes.weight_unit == 5 / 6  # the mean over votes, not over rows
     assert votes.group.tolist() == [0] * 6
 
 
@@ -247,7 +248,7 @@ def test_named_columns_without_a_preset_are_canonical_where_that_fits(tmp_path):
     path = written(tmp_path, "rater,a,b,says,w\nann,tea,milk,left,2\n")
     options = {"user": "rater", "left": "a", "right": "b", "winner": "says", "weight": "w"}
     reading = read_votes(path, **options)
-    assert reading.preset == "canonical" and reading.votes.weight.tolist() == [2]
+    assert reading.preset == "canonical" and reading.votes.weight_as_given.tolist() == [2]
 
 
 def test_a_layout_is_recognised_with_one_column_of_another_name(tmp_path):
@@ -418,7 +419,7 @@ def test_a_name_that_is_known_goes_before_one_that_is_spelled_otherwise(tmp_path
     path = written(tmp_path, "User,user,left,right,winner,Loser\nx,u,a,b,tie,c\n")
     reading = read_votes(path)
     assert reading.votes.users.tolist() == ["u"] and reading.notes == ()
-    path = written(tmp_path, "user,left,right,winner,Weight\nu,a,b,tie,2\n")
+    path = written(tmp_path, "user,left,right,winner,Weight\nu,a,b,tie,1\n")
     assert told(read_votes(path)) == ["In the header, 'Weight' is read as 'weight'."]
 
 

@@ -147,7 +147,7 @@ def test_folds_keep_a_ranking_together_and_every_count_is_a_ranking_of_its_own(t
     ]
     given = written(tmp_path, "user,ranking,group,weight\nann,a > b,g,2\nann,b > c > a,g,3\n")
     assert {vote[4] for vote in votes_in(given)} == {0}
-    assert read_votes(given).votes.weight.tolist() == [2, 3, 3, 3]
+    assert read_votes(given).votes.weight_as_given.tolist() == [2, 3, 3, 3]
 
 
 # --- the best and the worst ----------------------------------------------------------------

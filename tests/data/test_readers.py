@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from isplitlbi import Comparisons, InvalidVotes
 from isplitlbi.data.formats import FORMATS
 from isplitlbi.data.loading import NoVotes
-from isplitlbi.data.notes import Dropped, NothingThere
+from isplitlbi.data.notes import Dropped, NothingThere, WeightsScaled
 from isplitlbi.data.readers import (
     Described,
     Parts,
@@ -87,7 +87,8 @@ def test_every_format_gives_the_same_votes(way, table, packed, tmp_path, monkeyp
     for name in ("votes", "votes.csv", f"votes.{way[:4].strip(',')}", "votes.gz"):
         reading = read_votes(written(tmp_path, content, name))
         assert_same(reading.votes, expected)
-        assert reading.preset == "canonical" and reading.notes == ()
+        assert reading.preset == "canonical"
+        assert reading.notes == (WeightsScaled(unit=expected.weight_unit),)
     assert_same(Comparisons.read(tmp_path / "votes.csv"), expected)
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
     assert_same(read_votes("-").votes, expected)
@@ -180,7 +181,7 @@ def test_the_parts_of_a_folder_are_read_as_one_file_would_be(tmp_path, way):
     assert_same(reading.votes, whole)
     np.testing.assert_array_equal(reading.votes.group, whole.group)
     np.testing.assert_array_equal(reading.votes.groups, whole.groups)
-    assert reading.notes == ()
+    assert reading.notes == (WeightsScaled(unit=whole.weight_unit),)
 
 
 def test_what_is_wrong_in_a_part_is_told_with_its_name(tmp_path):
@@ -442,11 +443,11 @@ u,a,b,left,x
 u,a,b,,1
 u,a,b,left,1,1
 v,"a
-b",b,right,2
+b",b,right,1
 """
     )
     reading = read_votes(written(tmp_path, content), drop_invalid=True)
-    assert as_tuples(reading.votes) == [("u", "a", "b", 0, 1, 0), ("v", "a\nb", "b", -1, 2, 0)]
+    assert as_tuples(reading.votes) == [("u", "a", "b", 0, 1, 0), ("v", "a\nb", "b", -1, 1, 0)]
     assert [str(note) for note in reading.notes] == [
         "2 rows dropped: 4 fields where the header has 5.",
         "1 row dropped: winner is missing.",

@@ -151,9 +151,11 @@ def test_votes_of_a_file_without_weights_have_the_weight_1(tmp_path):
     heavy = "user,left,right,winner,weight\nann,tea,milk,left,2.5\n"
     files = [written(tmp_path, heavy, "a.csv"), written(tmp_path, CANONICAL, "b.csv")]
     reading = read_votes(files)
-    assert reading.votes.weight.tolist() == [2.5, 1.0, 1.0]
+    assert reading.votes.weight_as_given.tolist() == [2.5, 1.0, 1.0]
     assert told(reading)[2:] == [
-        "b.csv: There are no weights in it, so that every vote of it has the weight 1."
+        "b.csv: There are no weights in it, so that every vote of it has the weight 1.",
+        "The weights are 1.5 on average. Only how they compare with each other counts: a fit "
+        "divides them by their mean.",
     ]
 
 

@@ -317,3 +317,43 @@ def test_votes_with_the_lower_item_first_do_not_depend_on_sides(rows, seed):
     assert np.all(here.left < here.right)
     either = zip(as_tuples(votes), as_tuples(rebuilt(votes, swapped=True)), strict=True)
     assert all(vote in both for vote, both in zip(as_tuples(here), either, strict=True))
+
+
+# --- what folds depend on ------------------------------------------------------------------
+
+
+@given(vote_rows, SEEDS, st.data())
+def test_counted_rows_are_dealt_as_the_same_rows_written_out_in_any_order(rows, seed, data):
+    counts = [data.draw(st.integers(2, 4)) for _ in rows]
+    user, left, step, outcome, *_ = zip(*rows, strict=True)
+    right = [(i + k) % 5 for i, k in zip(left, step, strict=True)]
+    counted = Comparisons.from_arrays(user, left, right, outcome, count=counts)
+    written_out = [row for row, n in zip(rows, counts, strict=True) for _ in range(n)]
+    shuffled = data.draw(st.permutations(written_out))
+    for one, other in zip(
+        held_out_parts(counted, 2, np.random.default_rng(seed)),
+        held_out_parts(from_rows(shuffled, weighted=False), 2, np.random.default_rng(seed)),
+        strict=True,
+    ):
+        assert_same(one[0], other[0])
+        assert_same(one[1], other[1])
+
+
+@pytest.mark.parametrize("n_wins", [2, 3, 7])
+def test_whoever_votes_on_one_pair_has_wins_and_losses_in_every_training_part(n_wins):
+    said = [1] * n_wins + [-1] * 4
+    votes = Comparisons.from_arrays(["u"] * len(said), ["a"] * len(said), ["b"] * len(said), said)
+    for seed in range(50):
+        for train, held_out in folds_within_user(votes, 5, seed):
+            assert {1, -1} <= set(train.outcome.tolist())
+            assert np.sum(held_out.outcome == 1) <= -(-n_wins // 5)
+
+
+def test_a_vote_is_as_likely_to_be_in_any_fold_whatever_its_outcome():
+    outcomes = [1, 1, 1, -1, -1, 0, 1]
+    votes = Comparisons.from_arrays(["u"] * 7, list("abcabca"), list("bcabcab"), outcomes)
+    times = np.zeros((7, 5))
+    for seed in range(2000):
+        fold = fold_of_votes(votes, 5, np.random.default_rng(seed))
+        times[np.arange(7), fold] += 1
+    assert np.abs(times / 2000 - 0.2).max() < 0.04  # four standard errors

@@ -246,7 +246,7 @@ def test_times_do_not_change_how_votes_are_split(weighted):
     votes = timed(weighted=weighted)
     plain = Comparisons.from_arrays(
         votes.users[votes.user], votes.items[votes.left], votes.items[votes.right], votes.outcome,
-        votes.weight,
+        votes.weight_as_given,
     )  # fmt: skip
     for one, two in zip(
         split_within_user(votes, 0.3, 1), split_within_user(plain, 0.3, 1), strict=True

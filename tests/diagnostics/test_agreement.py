@@ -428,3 +428,9 @@ def test_intervals_that_votes_do_not_tell_are_not_given():
     low, high = of_share(np.array([0.0, 0.5]), np.array([4.0, 400.0]))
     assert low[0] == 0.0 and 0.4 < high[0] < 0.6
     np.testing.assert_allclose([low[1], high[1]], [0.451, 0.549], atol=1e-3)
+
+
+def test_the_unit_of_weights_does_not_matter():
+    votes = random_votes(3, n_users=8, n_votes=300, weighted=True)
+    one, other = (agreement(votes.changed(weight=unit * votes.weight)) for unit in (1.0, 1024.0))
+    assert one.as_dict() == other.as_dict()

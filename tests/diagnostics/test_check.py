@@ -54,16 +54,37 @@ def test_the_most_serious_findings_come_first():
     assert set(severities) == set(Severity)
 
 
-def test_weights_count_as_that_many_votes():
+@pytest.mark.parametrize("weight", [2.0, 0.02, 1e-300])
+def test_the_unit_of_weights_does_not_matter(weight):
     votes = healthy()
-    doubled = Comparisons.from_arrays(*columns(votes), weight=[2.0] * len(votes))
-    twice = Comparisons.from_arrays(*(2 * column for column in columns(votes)))
-    one, other = looked_at(doubled).summary, looked_at(twice).summary
-    assert one.pop("weight") == other["votes"]
-    assert {**one, "votes": None} == {**other, "votes": None}
-    light = Comparisons.from_arrays(*columns(votes), weight=[0.02] * len(votes))
-    assert "few-votes-items" in codes(looked_at(light))
-    assert found(light, "few-votes-users").severity == Severity.WARNING
+    same = Comparisons.from_arrays(*columns(votes), weight=[weight] * len(votes))
+    one, other = looked_at(same), looked_at(votes)
+    assert one.summary.pop("weight") == other.summary["votes"]
+    assert one == other
+
+
+def test_a_vote_counts_as_much_as_its_weight_says():
+    rows = ["ann", "ann", "bob", "eve"], list("aaba"), list("bbcc"), [1, -1, 0, 1]
+    summary = check(Comparisons.from_arrays(*rows, weight=[5, 1, 1, 1])).summary
+    assert (summary["votes"], summary["weight"]) == (4, 4)
+    assert (summary["votes_per_user_min"], summary["votes_per_user_max"]) == (0.5, 3)
+
+
+def test_weights_that_make_most_votes_count_for_nothing_are_told():
+    votes = healthy()
+    weight = np.ones(len(votes))
+    weight[:2] = 1e300
+    uneven = Comparisons.from_arrays(*columns(votes), weight=weight)
+    finding = found(uneven, "uneven-weights")
+    assert finding.severity == Severity.WARNING
+    assert finding.details == {"effective": 2.0, "votes": len(votes)}
+    assert finding.sentence == (
+        f"The weights are so uneven that {len(votes):,} votes tell about as much as 2 of equal "
+        "weight would: limit the largest weights, or leave the weights out."
+    )
+    weight[:2] = 5.0
+    uneven = Comparisons.from_arrays(*columns(votes), weight=weight)
+    assert "uneven-weights" not in codes(looked_at(uneven))
 
 
 def test_a_count_is_a_vote_again_and_a_weight_is_not():

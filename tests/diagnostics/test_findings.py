@@ -30,6 +30,7 @@ EXAMPLES = [
     answers.LargePositionBias(0.4, 0.5),
     answers.FixedSides(),
     answers.Repeats(5, 1, 2),
+    answers.UnevenWeights(2.3, 1200),
     answers.DuplicateRows(300, 300, 0, n_rows=600),
     answers.RepeatedIds(5, ["x", "y"]),
     individual.TooFewVotes(),

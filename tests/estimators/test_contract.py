@@ -20,6 +20,7 @@ from isplitlbi import (
     save_model,
 )
 from isplitlbi.estimators import ScoreEstimator
+from isplitlbi.estimators.inputs import as_votes
 from isplitlbi.evaluation.simulate import simulate
 from isplitlbi.output import plots
 from isplitlbi.output.report import write_report
@@ -233,12 +234,13 @@ def test_the_number_of_threads_does_not_matter(name, fitted, votes):
     # Where folds are drawn, those of doubled votes are others.
     [("isplitlbi", {"time": 0.5}), ("per-user", {"ridge": 0.1}), ("margin-mle", {})],
 )
-def test_a_weight_of_two_is_the_vote_twice(name, fixed, votes, pairs):
+def test_a_vote_counts_as_much_as_its_weight_says(name, fixed, votes, pairs):
     twice = np.random.default_rng(0).random(votes.n_votes) < 0.3
     X, y = columns_of(votes)
 
     def chances(X, y, weight=None):
-        return clone(METHODS[name]).set_params(**fixed).fit(X, y, weight).predict_proba(pairs)
+        given = as_votes(X, y, weight).in_weight_unit(1.0)
+        return clone(METHODS[name]).set_params(**fixed).fit(given).predict_proba(pairs)
 
     doubled = chances(pl.concat([X, X.filter(twice)]), np.append(y, y[twice]))
     np.testing.assert_allclose(chances(X, y, 1.0 + twice), doubled)

@@ -130,7 +130,7 @@ def test_a_vote_of_weight_three_is_that_vote_three_times(votes):
     times = np.where(rows % 4 == 0, 3, 1)
     heavy = repeated(votes, rows, weight=times.astype(float))
     thrice = repeated(votes, np.repeat(rows, times))
-    one, other = ISplitLBI().fit(heavy), ISplitLBI().fit(thrice)
+    one, other = ISplitLBI().fit(heavy.in_weight_unit(1.0)), ISplitLBI().fit(thrice)
     np.testing.assert_allclose(one.consensus_, other.consensus_, atol=1e-6)
     np.testing.assert_allclose(one.standing().covariance, other.standing().covariance, atol=1e-6)
 

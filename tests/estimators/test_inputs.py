@@ -10,7 +10,7 @@ from sklearn.model_selection import cross_val_score
 
 from isplitlbi import AlphaCut, Comparisons, InvalidVotes, ISplitLBI, MarginMLE, PerUser
 from isplitlbi.errors import InvalidSetting
-from isplitlbi.estimators.inputs import check_seed
+from isplitlbi.estimators.inputs import as_votes, check_seed
 from studies import FEW, LAYOUTS, QUICK, assert_same_fit
 
 
@@ -139,9 +139,9 @@ def test_integer_ids_come_back_as_integers(numbered):
     assert numbered.predict([(99, 10, 11)]).shape == (1,)
 
 
-def test_a_weight_of_two_is_the_vote_twice(X, y):
+def test_a_vote_counts_as_much_as_its_weight_says(X, y):
     twice = np.random.default_rng(0).random(len(y)) < 0.3
-    weighted = ISplitLBI(**QUICK).fit(X, y, sample_weight=1.0 + twice)
+    weighted = ISplitLBI(**QUICK).fit(as_votes(X, y, 1.0 + twice).in_weight_unit(1.0))
     doubled = ISplitLBI(**QUICK).fit(pd.concat([X, X[twice]]), np.append(y, y[twice]))
     assert_same_fit(weighted, doubled)
     once = ISplitLBI(**QUICK).fit(X, y)

@@ -137,11 +137,11 @@ def test_swapping_all_sides_turns_a_preference_for_the_left_around(scheme):
 @every_model
 @given(rows=mild_rows, data=st.data())
 @few
-def test_weight_two_is_the_vote_twice(scheme, terms, rows, data):
+def test_a_vote_counts_as_much_as_its_weight_says(scheme, terms, rows, data):
     copies = [data.draw(st.integers(1, 2)) for _ in rows]
     weighted = [(*row[:4], float(n), 0) for row, n in zip(rows, copies, strict=True)]
     repeated = [row for row, n in zip(rows, copies, strict=True) for _ in range(n)]
-    one = short_path(from_rows(weighted), scheme, terms)
+    one = short_path(from_rows(weighted).in_weight_unit(1.0), scheme, terms)
     assert_equal_paths(one, short_path(from_rows(repeated, weighted=False), scheme, terms))
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isplitlbi.data.features import LEFT_AND_RIGHT, FeatureColumns, feature_names
+from isplitlbi.data.outcomes import WINNERS
 from isplitlbi.data.vocabulary import Vocabulary, as_series, first_of, show
 from isplitlbi.errors import InvalidRows, InvalidSetting, InvalidVotes
 from isplitlbi.lazy import pl
@@ -21,12 +22,15 @@ __all__ = [
     "check_alike",
     "check_lengths",
     "check_shape",
+    "first_votes",
     "freeze",
     "in_use",
     "indexed_ids",
     "missing",
+    "rows_without",
 ]
 
+FIRST = 5  # votes that a notebook shows
 CROWD = "everybody"  # who gave votes that nobody in particular has given
 
 
@@ -145,6 +149,36 @@ def in_use(labels: Labels, *columns: Integers) -> tuple[Labels, list[Integers]]:
         used[column] = True
     place = (np.cumsum(used) - 1).astype(np.int32)
     return labels[used], [place[column] for column in columns]
+
+
+def rows_without(votes: Any, users: Any, items: Any) -> Mask:
+    """Say which votes go if some users and items are left out; refuse unknown ones."""
+    gone = np.zeros(len(votes), dtype=np.bool_)
+    for ids, labels, what, columns in (
+        (users, votes.users, "user", (votes.user,)),
+        (items, votes.items, "item", (votes.left, votes.right)),
+    ):
+        one = isinstance(ids, str | int | np.integer)
+        chosen = as_series([ids] if one else ids, what, "these votes")
+        if len(chosen):
+            places = Vocabulary(labels, what).require(chosen, "these votes")
+            dropped = np.isin(np.arange(len(labels)), places)
+            for column in columns:
+                gone |= dropped[column]
+    return gone
+
+
+def first_votes(votes: Any) -> tuple[list[str], list[list[Any]]]:
+    """Return the names of the main columns, and the first rows, to show them."""
+    skipped = int(votes.is_anonymous)  # there is no column of users then
+    columns = votes.user, votes.left, votes.right, votes.outcome
+    rows = [
+        [votes.users[u], votes.items[a], votes.items[b], WINNERS[outcome]][skipped:]
+        for u, a, b, outcome in zip(*(each[:FIRST].tolist() for each in columns), strict=True)
+    ]
+    names = ["user", "left", "right", "winner"][skipped:]
+    more = [["..."] * len(names)] if len(votes) > FIRST else []
+    return names, [*rows, *more]
 
 
 def freeze(*arrays: NDArray[Any] | None) -> None:

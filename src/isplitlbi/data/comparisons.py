@@ -27,21 +27,24 @@ from isplitlbi.data.columns import (
     check_alike,
     check_lengths,
     check_shape,
+    first_votes,
     freeze,
     in_use,
     indexed_ids,
+    rows_without,
 )
 from isplitlbi.data.counts import counts_of
-from isplitlbi.data.features import FeatureColumns, Features, weights_of
+from isplitlbi.data.features import FeatureColumns, Features
 from isplitlbi.data.frames import DEFAULT_KIND
 from isplitlbi.data.ids import ids_of, joined_ids, refuse_counts
 from isplitlbi.data.loading import load_frame
-from isplitlbi.data.notes import log_changes
+from isplitlbi.data.notes import log_changes, on_weights
 from isplitlbi.data.options import Options
-from isplitlbi.data.outcomes import WINNERS, outcomes_of_column
+from isplitlbi.data.outcomes import outcomes_of_column
 from isplitlbi.data.several import load_any, name_of_all
 from isplitlbi.data.times import durations_of, times_of
 from isplitlbi.data.vocabulary import Vocabulary, as_series, main_figures
+from isplitlbi.data.weights import Weighed, weights_of
 from isplitlbi.errors import InvalidRows, InvalidSetting, InvalidVotes
 from isplitlbi.lazy import pl
 from isplitlbi.markup import as_html
@@ -49,11 +52,11 @@ from isplitlbi.typing import Floats, Integers, Labels, Mask, Places
 
 __all__ = ["Comparisons"]
 
-FIRST = 5  # votes that a notebook shows
 _READERS: dict[str, Any] = {
     "weight": weights_of, "time": times_of, "duration": durations_of, "id": ids_of,
 }  # fmt: skip
-_PER_VOTE = ("user", "left", "right", "outcome", "weight", "group", "time", "duration")
+_UNWEIGHED = ("user", "left", "right", "outcome", "group", "time", "duration")
+_PER_VOTE = (*_UNWEIGHED, "weight", "given_weight")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -78,7 +81,7 @@ class Comparisons:
     left: Integers
     right: Integers
     outcome: NDArray[np.int8]
-    weight: Floats | None
+    weight: Floats | None  # in units of the mean, see `data.weights`
     group: Integers | None
     groups: Labels | None = field(default=None, kw_only=True)  # the ids of the groups
     features: Features | None = field(default=None, kw_only=True)
@@ -92,6 +95,8 @@ class Comparisons:
     file: str | None = field(default=None, kw_only=True)  # the name of that which was read
     # Whether nobody knows whose votes they are: all are then those of one user, `columns.CROWD`.
     is_anonymous: bool = field(default=False, kw_only=True)
+    given_weight: Floats | None = field(default=None, kw_only=True)  # where this is not the weight
+    weight_unit: float = field(default=1.0, kw_only=True)  # what weights were divided by
 
     # --- how votes come in -----------------------------------------------------------------
 
@@ -123,8 +128,8 @@ class Comparisons:
         outcome
             What the user said: ``left``, ``right``, ``tie``, or 1, -1, 0.
         weight
-            How important every vote is: a positive number. To the fit, a vote of weight 2 is that
-            vote twice; to the tests of users it is one vote.
+            How important every vote is: a positive number. Only how weights compare with each other
+            counts; they are divided by their mean.
         group
             Votes of one user with the same group (say, from one ranking) stay together in splits.
         count
@@ -150,7 +155,9 @@ class Comparisons:
             "id": id,
         }  # fmt: skip
         series, names, found = Columns.of(given, features, source)
-        return cls.from_series(series, names, labels, source, features=found)
+        votes = cls.from_series(series, names, labels, source, features=found)
+        log_changes(on_weights(votes.weight_unit), source)
+        return votes
 
     @classmethod
     def from_frame(cls, frame: Any, *, source: str = "votes", **options: Any) -> Self:
@@ -209,10 +216,11 @@ class Comparisons:
         check_shape(series, names, source)
         users, items, user, left, right = indexed_ids(series, names, source)
         outcome = outcomes_of_column(series["winner"], names["winner"], labels, source)
-        weight, time, duration, ids = (
+        given, time, duration, ids = (
             read(series[role], names[role], source) if role in series else None
             for role, read in _READERS.items()
         )
+        weight = Weighed.of(given, 1.0 if is_part else None)
         group = groups = None
         if "group" in series:
             grouped, (group,) = Vocabulary.indexed(
@@ -221,12 +229,12 @@ class Comparisons:
             groups = grouped.labels
         numbers = None
         if features:
-            numbers = Features.from_series(series, features, weight, source, is_part=is_part)
-        freeze(user, left, right, outcome, weight, group, time, duration)
+            numbers = Features.from_series(series, features, weight[0], source, is_part=is_part)
+        freeze(user, left, right, outcome, group, time, duration)
         return cls(
-            users.labels, items.labels, user, left, right, outcome, weight, group,
+            users.labels, items.labels, user, left, right, outcome, group=group,
             groups=groups, features=numbers, time=time, duration=duration, id=ids,
-            is_anonymous="user" not in series,
+            is_anonymous="user" not in series, **weight._asdict(),
         )  # fmt: skip
 
     @classmethod
@@ -260,7 +268,7 @@ class Comparisons:
         """Put votes from several places together; the same id is the same user, item or group.
 
         All have weights or none has, and so with groups, times, durations and features; features
-        are scaled anew. Where some have ids and others have none, these stay without.
+        and weights are scaled anew. Where some have ids and others have none, these stay without.
 
         Examples
         --------
@@ -281,9 +289,10 @@ class Comparisons:
             name: None
             if getattr(parts[0], name) is None
             else np.concatenate([getattr(part, name) for part in known])
-            for name in _PER_VOTE
+            for name in _UNWEIGHED
         }
-        freeze(*columns.values())
+        columns |= Weighed.joined([part.weight_as_given for part in parts])._asdict()
+        freeze(*(columns[name] for name in _PER_VOTE))
         numbers = None
         if of_parts := [part.features for part in parts if part.features is not None]:
             numbers = Features.joined(of_parts)
@@ -312,8 +321,14 @@ class Comparisons:
         )  # fmt: skip
 
     def changed(self, **columns: Any) -> Self:
-        """Return the same votes with other columns, such as weights."""
+        """Return the same votes with other columns, such as weights, in any unit."""
+        if "weight" in columns:
+            columns |= Weighed.of(columns["weight"])._asdict()
         return replace(self, **columns, whole=None)
+
+    def in_weight_unit(self, unit: float) -> Self:
+        """Return the same votes with the weights, as they were given, divided by a unit."""
+        return replace(self, **Weighed.of(self.weight_as_given, unit)._asdict())
 
     def renumbered(
         self, users: Vocabulary, items: Vocabulary, groups: Vocabulary | None = None
@@ -353,6 +368,11 @@ class Comparisons:
         """Number of votes, each by its weight."""
         return float(self.n_votes if self.weight is None else self.weight.sum())
 
+    @property
+    def weight_as_given(self) -> Floats | None:
+        """The weights as they came in."""
+        return self.weight if self.given_weight is None else self.given_weight
+
     def __len__(self) -> int:
         """Return the number of votes."""
         return self.n_votes
@@ -365,17 +385,7 @@ class Comparisons:
 
     def _repr_html_(self) -> str:
         """Show a notebook what is in it, and the first votes."""
-        skipped = int(self.is_anonymous)  # there is no column of users then
-        rows = [
-            [self.users[u], self.items[a], self.items[b], WINNERS[outcome]][skipped:]
-            for u, a, b, outcome in zip(
-                *(column[:FIRST].tolist() for column in (self.user, self.left, self.right)),
-                self.outcome[:FIRST].tolist(), strict=True,
-            )
-        ]  # fmt: skip
-        names = ["user", "left", "right", "winner"][skipped:]
-        more = [["..."] * len(names)] if len(self) > FIRST else []
-        return as_html([repr(self)], names, [*rows, *more])
+        return as_html([repr(self)], *first_votes(self))
 
     @property
     def votes_per_user(self) -> Places:
@@ -389,7 +399,7 @@ class Comparisons:
         They are in the order of `numpy.lexsort`, the column that comes first in sorting last.
         """
         of_features = [] if self.features is None else self.features.columns
-        columns = (self.duration, self.time, *of_features, self.weight)
+        columns = (self.duration, self.time, *of_features, self.weight_as_given)
         return [column for column in columns if column is not None]
 
     def in_time_order(self) -> Places:
@@ -458,18 +468,7 @@ class Comparisons:
         """
         if self.is_anonymous and (np.ndim(users) == 0 or len(users)):
             raise InvalidVotes("these votes have no users to leave out; leave out items only.")
-        kept = np.ones(self.n_votes, dtype=np.bool_)
-        for ids, labels, what, columns in (
-            (users, self.users, "user", (self.user,)),
-            (items, self.items, "item", (self.left, self.right)),
-        ):
-            one = isinstance(ids, str | int | np.integer)
-            chosen = as_series([ids] if one else ids, what, "these votes")
-            if len(chosen):
-                places = Vocabulary(labels, what).require(chosen, "these votes")
-                dropped = np.isin(np.arange(len(labels)), places)
-                for column in columns:
-                    kept &= ~dropped[column]
+        kept = ~rows_without(self, users, items)
         if kept.all():
             return self
         if not kept.any():
@@ -477,14 +476,15 @@ class Comparisons:
         return self.alone(kept)
 
     def alone(self, rows: Places | Mask, source: str = "votes", *, is_part: bool = False) -> Self:
-        """Return some of the votes with vocabularies, and units of features, of their own.
+        """Return some of the votes with vocabularies, units of features and weights, of their own.
 
         They are told by mask or index. A vote may be among them several times.
         """
         parts: dict[str, Any] = {"whole": None}
-        for name in _PER_VOTE:
+        for name in _UNWEIGHED:
             values = getattr(self, name)
             parts[name] = None if values is None else values[rows]
+        parts |= Weighed.alone(self.weight_as_given, rows, is_part=is_part)._asdict()
         parts["users"], (parts["user"],) = in_use(self.users, parts["user"])
         sides = parts["left"], parts["right"]
         parts["items"], (parts["left"], parts["right"]) = in_use(self.items, *sides)

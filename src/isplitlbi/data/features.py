@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, Protocol, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from isplitlbi.data.vocabulary import first_of, listed, show
+from isplitlbi.data.vocabulary import listed, show
 from isplitlbi.errors import InvalidRows, InvalidSetting, InvalidVotes, Setting
 from isplitlbi.lazy import pl
 from isplitlbi.markup import printable
@@ -35,11 +35,12 @@ __all__ = [
     "Units",
     "cast_to_numbers",
     "differences_of",
+    "exact_sum",
+    "exact_total",
     "feature_names",
     "find_columns",
     "numbers_of",
     "require_columns",
-    "weights_of",
 ]
 
 LEFT_AND_RIGHT = ("left", "right")
@@ -160,22 +161,6 @@ def cast_to_numbers(column: pl.Series, name: str, source: str) -> Floats:
     return numbers.to_numpy(writable=True)
 
 
-def weights_of(column: pl.Series, name: str, source: str) -> Floats:
-    """Return the weights in a column; what is no positive number is refused with its row."""
-    if not (column.dtype.is_numeric() or column.dtype == pl.String):
-        raise InvalidVotes(
-            f"{source}: {name} holds values of type {column.dtype}; expected positive numbers."
-        )
-    weight = cast_to_numbers(column, name, source)
-    bad = ~(np.isfinite(weight) & (weight > 0))
-    if row := first_of(bad):
-        raise InvalidRows.of(
-            source, bad, f"{name} {weight[row - 1]} is not a positive, finite number",
-            "Correct it, or remove votes that should not count",
-        )  # fmt: skip
-    return weight
-
-
 def differences_of(series: Mapping[str, pl.Series], feature: FeatureColumns, source: str) -> Floats:
     """Return left minus right of one feature."""
     numbers = [numbers_of(series[role], name, source) for role, name in feature.roles.items()]
@@ -204,8 +189,8 @@ class Squares(NamedTuple):
     def of(cls, differences: Floats, weight: Floats | None = None) -> Self:
         """Add up the weighted squares of differences, (n_votes, n_features)."""
         weights = np.ones(len(differences)) if weight is None else weight
-        sums = [_exact_sum(weights, column, column) for column in differences.T]
-        return cls(np.array([*sums, _exact_sum(weights)]))
+        sums = [exact_sum(weights, column, column) for column in differences.T]
+        return cls(np.array([*sums, exact_sum(weights)]))
 
     def __add__(self, other: object) -> Squares:
         """Add up those of two parts."""
@@ -213,10 +198,7 @@ class Squares(NamedTuple):
 
     def root_of_mean(self) -> Floats:
         """Return the root mean square of every feature."""
-        *squares, weights = (
-            sum(((int(high[at]) << HALF) + int(low[at])) << int(at) for at in np.flatnonzero(high))
-            for high, low in self.digits
-        )
+        *squares, weights = (exact_total(digits)[0] for digits in self.digits)
         return np.array([math.sqrt(total / max(weights, 1)) for total in squares])
 
     def units(self, names: Sequence[str], source: str, *, is_part: bool = False) -> Units:
@@ -234,7 +216,7 @@ class Squares(NamedTuple):
         return Units(tuple(names), np.where(scale > 0, scale, 1.0))
 
 
-def _exact_sum(*factors: Floats) -> Places:
+def exact_sum(*factors: Floats) -> Places:
     """Return the sum of products of numbers, as digits by their exponent."""
     fraction, exponent = np.ones(len(factors[0])), np.full(len(factors[0]), LOWEST)
     for factor in factors:  # each from 1/2 on, so that a product is never too large or too small
@@ -247,6 +229,13 @@ def _exact_sum(*factors: Floats) -> Places:
     np.add.at(sums[0], exponent, digits >> HALF)
     np.add.at(sums[1], exponent, digits & (2**HALF - 1))
     return sums
+
+
+def exact_total(digits: Places) -> tuple[int, int]:
+    """Return a sum of one number per vote as a fraction: numerator and denominator."""
+    high, low = digits
+    total = sum(((int(high[at]) << HALF) + int(low[at])) << int(at) for at in np.flatnonzero(high))
+    return total, 1 << (LOWEST + PRECISION)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.data.formats import Dropping, RawFile, read_table
-from isplitlbi.data.notes import LeftOut
+from isplitlbi.data.notes import LeftOut, WeightsScaled, on_weights
 from isplitlbi.data.readers import Reading
 from isplitlbi.data.recognition import column_named
 from isplitlbi.data.vocabulary import Vocabulary, listed, show
@@ -51,7 +51,9 @@ def leave_out(reading: Reading, names: Sequence[str]) -> Reading:
         other_users=votes.n_users - rest.n_users - n_users,
         other_items=votes.n_items - rest.n_items - n_items,
     )  # fmt: skip
-    return reading._replace(votes=rest, notes=(*reading.notes, note))
+    others = [each for each in reading.notes if not isinstance(each, WeightsScaled)]
+    notes = (*others, *on_weights(rest.weight_unit), note)
+    return reading._replace(votes=rest, notes=notes)
 
 
 def read_ids(file: str | Path) -> Ids:

@@ -33,6 +33,7 @@ from isplitlbi.data.notes import (
     TimeTaken,
     added_up,
     gathered,
+    on_weights,
     with_units,
 )
 from isplitlbi.data.options import Options
@@ -64,7 +65,7 @@ __all__ = [
     "load_frame",
     "load_table",
     "notes_on_shared_ids",
-    "with_units_of",
+    "with_notes_on_all",
 ]
 
 COUNTS = ("count", "left_wins", "right_wins", "ties")  # roles of columns that count votes
@@ -76,6 +77,10 @@ class Votes(Protocol):
     @property
     def weight(self) -> Floats | None:
         """A weight per vote, or none."""
+
+    @property
+    def weight_unit(self) -> float:
+        """What the weights were divided by."""
 
     @property
     def group(self) -> Integers | None:
@@ -265,7 +270,9 @@ def load_table(
     if votes.id is not None and row is not None:
         notes += _notes_on_ids(votes.id, row if inside is None else row[inside])
     notes += [FeatureTaken(*feature) for feature in features]
-    return Loaded(votes, layout.name, added_up(notes if is_part else with_units_of(votes, notes)))
+    return Loaded(
+        votes, layout.name, added_up(notes if is_part else with_notes_on_all(votes, notes))
+    )
 
 
 def _refuse_without_times(layout: Preset, source: str) -> None:
@@ -346,11 +353,10 @@ class _Rows(NamedTuple):
         raise NoVotes.of(source, added_up(dropping.notes))
 
 
-def with_units_of(votes: Votes, notes: Iterable[Note]) -> tuple[Note, ...]:
-    """Return notes with what is known of all votes only: the units of their features."""
-    if votes.features is None:
-        return tuple(notes)
-    return with_units(notes, votes.features.units)
+def with_notes_on_all(votes: Votes, notes: Iterable[Note]) -> tuple[Note, ...]:
+    """Return notes with what is known of all votes only: units of features and of weights."""
+    told = (*notes, *on_weights(votes.weight_unit))
+    return told if votes.features is None else with_units(told, votes.features.units)
 
 
 # --- folders ---------------------------------------------------------------------------------
@@ -421,7 +427,7 @@ class Folder:
         parts = [part.votes for part in found]
         votes = kind.joined(*parts)
         notes += tuple(notes_on_shared_ids(votes, parts))
-        return Loaded(votes, found[0].preset, with_units_of(votes, notes))
+        return Loaded(votes, found[0].preset, with_notes_on_all(votes, notes))
 
     def agree(self, descriptions: Sequence[Described]) -> tuple[Note, ...]:
         """Refuse parts that do not go together; return the notes on all of them.

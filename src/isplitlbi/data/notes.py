@@ -9,6 +9,7 @@ from typing import ClassVar, Self
 
 from isplitlbi.data.features import Units
 from isplitlbi.data.vocabulary import counted, show, together
+from isplitlbi.data.weights import is_one
 from isplitlbi.markup import printable
 
 __all__ = [
@@ -37,9 +38,11 @@ __all__ = [
     "Supplied",
     "TimeTaken",
     "UsersSetAside",
+    "WeightsScaled",
     "added_up",
     "gathered",
     "log_changes",
+    "on_weights",
     "with_units",
 ]
 
@@ -410,6 +413,27 @@ class UsersSetAside(Note):
     def sentence(self) -> str:
         """Say which column was not read."""
         return f"The users in {show(self.column)} are set aside: all votes are those of one crowd."
+
+
+@dataclass(frozen=True)
+class WeightsScaled(Note):
+    """Weights were not 1 on average."""
+
+    changes_votes = True
+
+    unit: float
+
+    def sentence(self) -> str:
+        """Say what they were on average, and that this does not matter."""
+        return (
+            f"The weights are {self.unit:.4g} on average. Only how they compare with each other "
+            "counts: a fit divides them by their mean."
+        )
+
+
+def on_weights(unit: float) -> list[Note]:
+    """Return the note on weights that were divided by a unit, where that is needed."""
+    return [] if is_one(unit) else [WeightsScaled(unit=unit)]
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from isplitlbi.data.loading import (
     Votes,
     load,
     notes_on_shared_ids,
-    with_units_of,
+    with_notes_on_all,
 )
 from isplitlbi.data.notes import (
     ColumnAbsent,
@@ -102,7 +102,7 @@ def load_any(kind: type[V], source: Any, options: Options) -> Loaded[V]:
     votes = kind.joined(*_beside_each_other(found, _order_of(source, names), notes))
     notes += notes_on_shared_ids(votes, [each.votes for each in found.values()])
     presets = dict.fromkeys(each.preset for each in found.values())
-    all_notes = with_units_of(votes, (*notes, *_notes_of(told)))
+    all_notes = with_notes_on_all(votes, (*notes, *_notes_of(told)))
     return Loaded(votes, ", ".join(presets), all_notes)
 
 

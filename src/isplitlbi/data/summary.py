@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, Self
@@ -15,10 +16,13 @@ from isplitlbi.data.features import Units
 from isplitlbi.data.splits import units
 from isplitlbi.data.times import TIMES
 from isplitlbi.data.vocabulary import main_figures
+from isplitlbi.data.weights import Unevenness, unevenness
 from isplitlbi.nouns import NOUNS, Nouns
 from isplitlbi.typing import Labels, Places
 
-__all__ = ["Summary", "digest_of"]
+__all__ = ["Summary", "digest_of", "n_effective", "sums_of_weights"]
+
+log = logging.getLogger("isplitlbi")
 
 Words = NDArray[np.uint64]
 
@@ -44,6 +48,10 @@ class Summary:
         Of the features of the votes, where they have some.
     is_anonymous : bool
         Whether nobody knows whose votes they are; there is one user then, who stands for all.
+    weight_unit : float
+        What the weights of the votes were divided by: their mean.
+    n_effective : float, optional
+        How many votes of equal weight would tell as much, where that is known.
     """
 
     users: Labels
@@ -53,6 +61,8 @@ class Summary:
     digest: Words
     units: Units | None = None
     is_anonymous: bool = False
+    weight_unit: float = 1.0
+    n_effective: float | None = None
 
     @classmethod
     def of(cls, votes: Comparisons) -> Self:
@@ -60,7 +70,7 @@ class Summary:
         return cls(
             votes.users, votes.items, votes.votes_per_user, int(np.sum(votes.outcome == 0)),
             digest_of(votes), None if votes.features is None else votes.features.units,
-            votes.is_anonymous,
+            votes.is_anonymous, votes.weight_unit, n_effective(*sums_of_weights(votes)),
         )  # fmt: skip
 
     @property
@@ -88,6 +98,16 @@ class Summary:
             digest.update(b"anonymous")
         return digest.hexdigest()
 
+    @property
+    def unevenness(self) -> Unevenness | None:
+        """What is to be said of the weights, where they are too uneven."""
+        return unevenness(self.n_effective, self.n_votes)
+
+    def tell_if_uneven(self, votes: Comparisons | Any) -> None:
+        """Warn of weights that are too uneven; say nothing of folds, which are parts of votes."""
+        if self.unevenness is not None and getattr(votes, "whole", None) is None:
+            log.warning("%s", self.unevenness)
+
     def __str__(self) -> str:
         """Say what is in the votes."""
         return self.in_words(NOUNS)
@@ -96,6 +116,18 @@ class Summary:
         """Say it to a person who calls items and users by these nouns."""
         n_users = 0 if self.is_anonymous else len(self.users)
         return main_figures(self.n_votes, self.n_ties, n_users, len(self.items), nouns)
+
+
+def sums_of_weights(votes: Comparisons) -> tuple[float, float]:
+    """Return the sum of the weights of votes, and of their squares."""
+    weight = votes.weight
+    squares = votes.n_votes if weight is None else weight @ weight
+    return votes.total_weight, float(squares)
+
+
+def n_effective(total: float, squares: float) -> float:
+    """Return how many votes of equal weight tell as much as votes whose weights have these sums."""
+    return total**2 / squares if squares else 0.0
 
 
 def digest_of(votes: Comparisons, first_user: int = 0) -> Words:

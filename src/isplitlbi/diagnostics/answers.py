@@ -10,6 +10,8 @@ import numpy as np
 
 from isplitlbi.data.ids import stand_before
 from isplitlbi.data.layout import tally
+from isplitlbi.data.summary import Summary
+from isplitlbi.data.weights import Unevenness
 from isplitlbi.diagnostics.facts import FEWEST_DECIDED, Facts
 from isplitlbi.diagnostics.findings import (
     SENTENCE_ONLY,
@@ -24,7 +26,7 @@ from isplitlbi.diagnostics.findings import (
 )
 from isplitlbi.nouns import Nouns, capitalized
 
-__all__ = ["preferred_sides", "repeated_ids", "repeats", "ties"]
+__all__ = ["preferred_sides", "repeated_ids", "repeats", "ties", "uneven_weights"]
 
 # A preference for one side is told when it is this many standard errors from none, and this large.
 SURE_BIAS = 3.3
@@ -34,6 +36,13 @@ SIDES_UNKNOWN = "sides unknown"  # what to fit with where left and right mean no
 
 COPIED = 0.95  # of the repeats are copies: an export that wrote votes twice, not people
 FEWEST_COPIES = 10  # before anything is said about exports
+
+
+def uneven_weights(facts: Facts) -> Iterator[Finding]:
+    """Find out whether a few votes weigh so much that the others hardly count."""
+    found = Summary.of(facts.votes).unevenness
+    if found is not None:
+        yield UnevenWeights(*found)
 
 
 def ties(facts: Facts) -> Iterator[Finding]:
@@ -85,6 +94,23 @@ def repeated_ids(facts: Facts) -> Iterator[Finding]:
 
 
 # --- the findings -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class UnevenWeights(Finding):
+    """A few votes weigh so much that the others hardly count."""
+
+    severity = Severity.WARNING
+    code = "uneven-weights"
+
+    effective: float  # as many votes of equal weight would tell as much
+    votes: int
+
+    @property
+    def sentence(self) -> str:
+        """Say what it means, and what to do."""
+        told = str(Unevenness(self.effective, self.votes))
+        return f"{told[0].upper()}{told[1:]}"
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,13 @@ import numpy as np
 
 from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.data.outcomes import Sides
-from isplitlbi.diagnostics.answers import preferred_sides, repeated_ids, repeats, ties
+from isplitlbi.diagnostics.answers import (
+    preferred_sides,
+    repeated_ids,
+    repeats,
+    ties,
+    uneven_weights,
+)
 from isplitlbi.diagnostics.facts import Facts
 from isplitlbi.diagnostics.findings import DIGITS, Diagnosis, Finding, amount
 from isplitlbi.diagnostics.individual import individual_rankings
@@ -24,6 +30,7 @@ __all__ = ["CHECKS", "check"]
 
 # The more important first.
 CHECKS: tuple[Callable[[Facts], Iterator[Finding]], ...] = (
+    uneven_weights,
     ties,
     balance_of_users,
     connections,

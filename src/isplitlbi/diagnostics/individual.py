@@ -347,10 +347,8 @@ def _some_users(votes: Comparisons, rng: np.random.Generator) -> Comparisons:
     drawn = np.zeros(votes.n_users, dtype=np.bool_)
     drawn[order[: max(n_drawn, 2)]] = True
     part = votes.subset(drawn[votes.user])
-    # Built anew: a part keeps the slots of the whole, and a fit would visit them all.
+    # Alone: a part keeps the slots of the whole, and a fit would visit them all. Units stay.
     return replace(
-        Comparisons.from_arrays(
-            part.user, part.left, part.right, part.outcome, part.weight, part.group
-        ),
-        features=part.features,
-    )
+        part.alone(np.arange(len(part)), is_part=True).in_weight_unit(votes.weight_unit),
+        features=part.features, time=None, duration=None, id=None,
+    )  # fmt: skip

@@ -1,7 +1,7 @@
 """How reliable the scores of the items are: for other people, and beside their own errors.
 
 Scores are those of one ranking for all (`fit_common`), a little held: an item that wins whenever it
-is shown would have no score otherwise. A vote of weight 2 counts as that vote twice, as in a fit.
+is shown would have no score otherwise. A vote of twice the average weight counts as two votes.
 """
 
 from __future__ import annotations
@@ -203,7 +203,7 @@ def _consensus(tables: Tables, first: Places, second: Places, counts: Floats) ->
         tables.votes,
         users=np.array([CROWD], dtype=object), user=np.zeros(len(pair), dtype=np.int32),
         left=first[pair].astype(np.int32), right=second[pair].astype(np.int32),
-        outcome=(1 - said).astype(np.int8), weight=counts[said, pair],
+        outcome=(1 - said).astype(np.int8), weight=counts[said, pair], given_weight=None,
         group=None, groups=None, features=None, time=None, duration=None, id=None, whole=None,
     )  # fmt: skip
     terms = common_terms(PAPER, has_ties=bool((said == 1).any()))

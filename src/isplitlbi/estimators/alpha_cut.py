@@ -21,6 +21,7 @@ from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.data.labels import labels_of
 from isplitlbi.data.layout import tally
 from isplitlbi.data.splits import held_out_parts
+from isplitlbi.data.summary import Summary
 from isplitlbi.data.vocabulary import counted
 from isplitlbi.errors import InvalidSetting, InvalidVotes
 from isplitlbi.estimators.inputs import as_votes, check_choice, check_seed, threads_of
@@ -209,6 +210,7 @@ class AlphaCut(VoteEstimator):
         if len(self.penalties) == 0 or self.n_members < 1:
             raise InvalidSetting("alpha-cut needs at least one penalty and one member.")
         labels, votes = labels_of(y), as_votes(X, y, sample_weight)
+        Summary.of(votes).tell_if_uneven(votes)
         seeds = np.random.SeedSequence(self.random_state)
         parts = held_out_parts(votes, self.n_folds, np.random.default_rng(seeds.spawn(1)[0]))
         if not parts:

@@ -6,7 +6,7 @@ is found to first order without drawing: each unit moves the consensus by its pu
 curvature of all (the sandwich, or infinitesimal jackknife). That needs no draws and no fits, it
 does not change with a seed, and holds for whichever way the votes are distributed.
 
-A vote of weight 2 counts as that vote twice: as two independent ones.
+A vote of twice the average weight counts as two independent ones.
 """
 
 from __future__ import annotations

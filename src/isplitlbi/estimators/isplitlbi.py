@@ -47,7 +47,6 @@ __all__ = ["ISplitLBI", "Sides", "Ties"]
 
 Ties = Literal["auto", "allowed", "none"]
 
-
 # Where nothing else is said, and nothing is chosen from the votes.
 NU, KAPPA = 0.3, 30.0
 # How much larger than that of others the prior variance of users outside the consensus is: weak,
@@ -360,6 +359,7 @@ class ISplitLBI(ScoreEstimator):
             votes, client, n_threads=threads_of(self.n_jobs), backend=self.backend,
             checkpoints=folder,
         )  # fmt: skip
+        runtime.summary.tell_if_uneven(votes)
         settings = self._fit_settings(runtime.summary, folds, _is_winner_first(votes))
         if runtime.summary.is_anonymous:
             return self._fit_crowd(settings, runtime, progress, labels)

@@ -8,7 +8,6 @@ from numpy.typing import ArrayLike
 
 from isplitlbi.data.labels import labels_of
 from isplitlbi.data.outcomes import Sides
-from isplitlbi.data.summary import Summary
 from isplitlbi.estimators.base import ScoreEstimator
 from isplitlbi.estimators.inputs import as_votes, check_choice, check_delta
 from isplitlbi.fitting import Fitted
@@ -62,5 +61,6 @@ class MarginMLE(ScoreEstimator):
         runtime = Local(votes, backend=self.backend)
         consensus = fit_consensus(votes, link, self.delta, runtime=runtime)
         parameters = Parameters.of_consensus(votes, consensus)
-        fitted = Fitted(votes, Summary.of(votes), link, None, None, parameters)
+        runtime.summary.tell_if_uneven(votes)
+        fitted = Fitted(votes, runtime.summary, link, None, None, parameters)
         return self.adopt(fitted, labels=labels)

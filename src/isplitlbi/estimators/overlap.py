@@ -133,7 +133,9 @@ def rows_among(
     user, item = (np.zeros(max(int(each.max()) + 1, 1), dtype=np.int64) for each in (users, items))
     for found, places in ((user, users), (item, items)):
         found[places[places >= 0]] = np.flatnonzero(places >= 0)
-    weight = np.ones(len(votes)) if votes.weight is None else votes.weight
+    # As they were given: their mean is another one where there are other votes beside these.
+    given = votes.weight_as_given
+    weight = np.ones(len(votes)) if given is None else given
     left, right, outcome = item[votes.left], item[votes.right], votes.outcome.astype(np.int64)
     if not has_sides:
         outcome = np.where(left > right, -outcome, outcome)

@@ -84,6 +84,7 @@ class PerUser(ScoreEstimator):
         ridge = ridges[0] if len(ridges) == 1 else self._choose(votes, link, ridges)
         parameters = self._fit(votes, link, ridge)
         summary = Summary.of(votes)
+        summary.tell_if_uneven(votes)
         return self.adopt(
             Fitted(votes, summary, link, None, None, parameters, chosen={"ridge": ridge}),
             labels=labels,

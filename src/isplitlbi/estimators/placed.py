@@ -62,7 +62,10 @@ def place(
 
 
 def beside(model: ISplitLBI, votes: Comparisons) -> Comparisons:
-    """Return votes with the items of a model, and features in its units; refuse what has no place.
+    """Return votes with the items of a model, in its units; refuse what has no place.
+
+    The units are those of features and of weights: newcomers' weights are taken to have been given
+    as those of the model were.
 
     Users stay who they are: they are placed by these votes alone.
     """
@@ -101,7 +104,7 @@ def beside(model: ISplitLBI, votes: Comparisons) -> Comparisons:
         columns = np.column_stack([given[name] for name in units.names])
         features = Features(units.names, columns, units.scale)
     known = votes.renumbered(Vocabulary(votes.users, "user"), items)
-    return replace(known, features=features)
+    return replace(known.in_weight_unit(model.summary_.weight_unit), features=features)
 
 
 class PlacedUsers(Tabular):

@@ -18,7 +18,7 @@ from __future__ import annotations
 import base64
 import json
 import zlib
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -176,7 +176,7 @@ def _telling(model: ScoreEstimator, order: NDArray[np.intp]) -> dict[str, Any]:
     if not model.has_users:
         return {"start": _packed(np.zeros(1), "u4")}
     # Votes of different weights are the same thing said again.
-    votes = replace(model.votes(), weight=None)
+    votes = model.votes().changed(weight=None)
     found = find_telling_votes(
         votes, model.link_, model.abnormality_.consensus, MOST_TELLING, has_sides=model.has_sides
     )

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from isplitlbi.data.summary import Summary
+from isplitlbi.data.summary import Summary, n_effective
 from isplitlbi.errors import InvalidVotes, UnreadableCheckpoint, WorkersLost
 from isplitlbi.files import written_whole
 from isplitlbi.runtime.base import Found
@@ -103,10 +103,12 @@ class Placement:
     def summary(self) -> Summary:
         """Return what is known of all votes."""
         source, digests = self.source, [each.digest for each in self._counted]
+        of_weights = np.sum([each.weights for each in self._counted], axis=0)
         return Summary(
             source.users, source.items, source.votes_per_user,
             sum(each.n_ties for each in self._counted),
             np.array(digests, dtype=np.uint64).sum(axis=0, dtype=np.uint64), source.units,
+            weight_unit=source.weight_unit, n_effective=float(n_effective(*of_weights)),
         )  # fmt: skip
 
     def insist(self, call: Callable[[list[Placed]], Found]) -> Found:

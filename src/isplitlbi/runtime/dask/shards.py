@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from isplitlbi import kernels
 from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.data.features import Features
-from isplitlbi.data.summary import digest_of
+from isplitlbi.data.summary import digest_of, sums_of_weights
 from isplitlbi.data.vocabulary import Vocabulary
 from isplitlbi.lazy import pl
 from isplitlbi.runtime.base import Found, Job, Numbers, Runtime, Stored
@@ -58,6 +58,7 @@ class Counted(NamedTuple):
     n_votes: int
     n_ties: int
     digest: tuple[int, ...]  # see `data.summary`
+    weights: tuple[float, float]  # their sum, and that of their squares
 
 
 class Whole(NamedTuple):
@@ -161,7 +162,8 @@ class Shard:
         """Say what there is."""
         votes = self.votes
         digest = tuple(digest_of(votes, self.first).tolist())
-        return Counted(len(votes), int(np.sum(votes.outcome == 0)), digest)
+        n_ties = int(np.sum(votes.outcome == 0))
+        return Counted(len(votes), n_ties, digest, sums_of_weights(votes))
 
     async def begin(self, key: str, job: Job, whole: Whole) -> Heard:
         """Begin a job, and return what it first has to say."""

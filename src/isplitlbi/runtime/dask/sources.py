@@ -9,7 +9,7 @@ part is then cut in turn, and its pieces go to the workers of their shards.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
 from itertools import compress, pairwise
@@ -23,9 +23,10 @@ from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.data.features import Squares, Units
 from isplitlbi.data.layout import Layout
 from isplitlbi.data.loading import Described
-from isplitlbi.data.notes import with_units
+from isplitlbi.data.notes import on_weights, with_units
 from isplitlbi.data.readers import Parts, Reading, described, read_part
 from isplitlbi.data.vocabulary import Vocabulary
+from isplitlbi.data.weights import WeightSum
 from isplitlbi.errors import InvalidVotes
 from isplitlbi.runtime.dask.client import Connection, is_loss, nobody_answers
 from isplitlbi.runtime.dask.shards import Piece
@@ -60,6 +61,10 @@ class VoteSource(Protocol):
     def units(self) -> Units | None:
         """What one unit of the features is, where votes have some."""
 
+    @property
+    def weight_unit(self) -> float:
+        """What the weights of all votes are divided by."""
+
     def pieces(self, bounds: list[int], hosts: Mapping[int, str]) -> dict[int, list[Any]]:
         """Return the futures of the pieces of some shards, each for its host.
 
@@ -81,6 +86,7 @@ class VotesInMemory:
         self.users, self.items = votes.users, votes.items
         self.votes_per_user = votes.votes_per_user
         self.units = None if votes.features is None else votes.features.units
+        self.weight_unit = votes.weight_unit
 
     def pieces(self, bounds: list[int], hosts: Mapping[int, str]) -> dict[int, list[Any]]:
         """Send every shard's votes to its host."""
@@ -137,16 +143,24 @@ class VotesInParts:
         has_votes = [bool(each.kind) for each in descriptions]
         self._files = tuple(compress(parts.files, has_votes))
         self._read = list(compress(self._read, has_votes))
-        counts = [client.submit(Census.of, part, pure=False) for part in self._readings()]
-        while len(counts) > 1:
-            some = [counts[begin : begin + AT_ONCE] for begin in range(0, len(counts), AT_ONCE)]
-            counts = [client.submit(Census.sum, each, pure=False) for each in some]
-        census: Census = self._there.result_of(counts[0])
+        unit = self._added_up(WeightSum.sum, _given_weights)
+        self.weight_unit = 1.0 if unit is None else unit.mean()
+        census: Census = self._added_up(Census.sum, Census.of, self.weight_unit)
         census = census.complete(str(parts.folder))
+        notes = (*notes, *on_weights(self.weight_unit))
         notes = notes if census.units is None else with_units(notes, census.units)
         for note in () if again else notes:
             log.warning("%s", note)
         return census
+
+    def _added_up(self, add_up: Callable[..., Any], count: Callable[..., Any], *known: Any) -> Any:
+        """Let the workers count something in every part, and add it up."""
+        client = self._there.client
+        counts = [client.submit(count, part, *known, pure=False) for part in self._readings()]
+        while len(counts) > 1:
+            some = [counts[begin : begin + AT_ONCE] for begin in range(0, len(counts), AT_ONCE)]
+            counts = [client.submit(add_up, each, pure=False) for each in some]
+        return self._there.result_of(counts[0])
 
     @property
     def users(self) -> Labels:
@@ -173,7 +187,8 @@ class VotesInParts:
         client = self._there.client
         census = self._census
         known = self._there.scattered(
-            (census.users, census.items, census.units), sorted(set(hosts.values()))
+            (census.users, census.items, census.units, self.weight_unit),
+            sorted(set(hosts.values())),
         )
         cut = [
             client.submit(_cut, part, known, bounds, list(hosts), pure=False)
@@ -207,9 +222,9 @@ class Census(NamedTuple):
     units: Units | None  # of the features: of all votes, once all parts are counted
 
     @classmethod
-    def of(cls, part: Reading) -> Census:
+    def of(cls, part: Reading, weight_unit: float) -> Census:
         """Count one part."""
-        votes = part.votes
+        votes = part.votes.in_weight_unit(weight_unit)
         users, items = Vocabulary(votes.users, "user"), Vocabulary(votes.items, "item")
         if votes.features is None:
             return cls(users, items, votes.votes_per_user, None, None)
@@ -254,21 +269,26 @@ def _read(file: Path, options: Mapping[str, Any]) -> Reading | Described | Inval
         )
 
 
+def _given_weights(part: Reading) -> WeightSum | None:
+    given = part.votes.weight_as_given
+    return None if given is None else WeightSum.of(given)
+
+
 def _describe(part: Reading | Described | InvalidVotes) -> Described | InvalidVotes:
     return part if isinstance(part, InvalidVotes) else described(part)
 
 
 def _cut(
     part: Reading | Described | InvalidVotes,
-    known: tuple[Vocabulary, Vocabulary, Units | None],
+    known: tuple[Vocabulary, Vocabulary, Units | None, float],
     bounds: list[int],
     wanted: list[int],
 ) -> dict[int, Piece]:
     """Cut one part into the pieces of some shards, users and items by their place among all."""
     if not isinstance(part, Reading):  # as it was before
         raise InvalidVotes("the votes have changed during the fit; fit them again.")
-    users, items, units = known
-    votes = part.votes.renumbered(users, items)
+    users, items, units, weight_unit = known
+    votes = part.votes.renumbered(users, items).in_weight_unit(weight_unit)
     if votes.features is not None and units is not None:
         votes = replace(votes, features=replace(votes.features, scale=units.scale))
     order = np.argsort(votes.user, kind="stable")
