@@ -240,10 +240,13 @@ class PlacedUsers(Tabular):
         own = self._people.log_probabilities(user, shown)
         if population is None:
             return own
-        log_weights = population.log_weights_after(self._people.votes(), people)
+        votes = self._people.votes()
+        log_weights = population.log_weights_after(votes, people)
         of_others = population.log_probabilities(shown, np.searchsorted(people, user), log_weights)
-        n_votes = self._people.summary_.votes_per_user[user]
-        share = (n_votes / (n_votes + VOTES_OF_OTHERS))[:, None]
+        n_votes = votes.votes_per_user
+        if votes.weight is not None:
+            n_votes = np.bincount(votes.user, votes.weight, votes.n_users)
+        share = (n_votes / (n_votes + VOTES_OF_OTHERS))[user, None]
         with np.errstate(divide="ignore"):  # where nothing is a person's own
             return np.asarray(np.logaddexp(np.log(share) + own, np.log1p(-share) + of_others))
 

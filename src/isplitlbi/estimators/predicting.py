@@ -116,9 +116,7 @@ class ScorePredictor(VoteEstimator):
         if self._is_anonymous or not self._knows_others:
             return None
         if estimate not in self._populations:
-            n_votes = self.summary_.votes_per_user
-            found = Population.of(self.estimated(estimate), self.link_, n_votes)
-            self._populations[estimate] = found
+            self._populations[estimate] = Population.of(self.estimated(estimate), self.link_)
         return self._populations[estimate]
 
     def _predicted(

@@ -6,8 +6,8 @@ an outcome is the mean of what is probable for each of them, by their own scores
 
 How much a person counts
 ------------------------
-Of a person with n votes, n / (n + `VOTES_OF_OTHERS`) of what is to be expected tells of the person;
-the rest is what is expected of anybody. That is the weight of everybody in the mean.
+On items that a person never compared, the person has the scores of the consensus, which are
+nobody's. So a person who compared k items counts k / (k + `ITEMS_OF_OTHERS`) in the mean.
 
 As somebody's votes come in, the known people who would have voted like that count for more. Their
 weights are multiplied by how probable these votes are for them, to the power `TRUST`.
@@ -29,11 +29,13 @@ from isplitlbi.model.parameters import Parameters, margins_and_thresholds
 from isplitlbi.model.terms import Terms
 from isplitlbi.typing import Floats, Indices, Places
 
-__all__ = ["VOTES_OF_OTHERS", "Population", "rows_of"]
+__all__ = ["ITEMS_OF_OTHERS", "TRUST", "VOTES_OF_OTHERS", "Population", "rows_of"]
 
-# Others count like so many votes beside a person's own. With whole users held out of five studies,
-# of whom 1 to 20 votes were given, 8 to 20 were alike and better than 1 to 5; without votes, 10 is
-# as good as any.
+# With whole users held out of five studies, 10 predicted better than 0, and 20 or 50 hardly better.
+ITEMS_OF_OTHERS = 10.0
+
+# Others count like so many votes beside a person's own. With whole users held out of the same
+# studies, of whom 1 to 20 votes were given, 8 to 20 were alike and better than 1 to 5.
 VOTES_OF_OTHERS = 10.0
 
 # Votes tell less of whom somebody is like than their probabilities say: what is known of the known
@@ -73,9 +75,11 @@ class Population:
     log_weight: Floats
 
     @classmethod
-    def of(cls, parameters: Parameters, link: Link, n_votes: Indices) -> Population:
-        """Look at people with some parameters, who gave so many votes."""
-        weight = n_votes / (n_votes + VOTES_OF_OTHERS)
+    def of(cls, parameters: Parameters, link: Link) -> Population:
+        """Look at the people who have some parameters."""
+        slots = parameters.slots
+        compared = np.bincount(slots.owner, slots.coordinate < parameters.n_items, slots.n_users)
+        weight = compared / (compared + ITEMS_OF_OTHERS)
         if not parameters.deviation.any():  # all are alike
             people, weight = np.zeros(1, dtype=np.int64), np.ones(1)
         elif np.count_nonzero(weight) <= MOST_PEOPLE:
