@@ -164,7 +164,7 @@ def draw_cold_start(results: dict, file: Path) -> None:
     figure, panels = plt.subplots(1, len(results), figsize=(9, 2.8), layout="constrained")
     for axes, (name, found) in zip(np.atleast_1d(panels), results.items(), strict=True):
         place, loss = np.arange(len(GIVEN)), np.array(found["log_loss"])
-        axes.axhline(loss[0], color="0.6", lw=1, ls="--", label="the consensus")
+        axes.axhline(loss[0], color="0.6", lw=1, ls="--", label="the average over users")
         axes.errorbar(place, loss, found["error"], marker="o", ms=4, lw=1.5, capsize=2)
         axes.set(title=name, xticks=place, xticklabels=GIVEN, xlabel="votes given")
     panels[0].set_ylabel("log-loss of later votes")

@@ -53,8 +53,8 @@ SCORINGS = ("log_loss", "micro_f1", "macro_f1")
 PUBLISHED_SCORINGS = ("paper_micro_f1", "paper_macro_f1")
 ESTIMATES = ("dense", "sparse")
 RULES = ("map", "threshold")
-# Standard errors of a difference that are not enough. Fits of simulated studies predict alike from 0
-# to 1; at a half, the odds are two to one that whoever leaves was right to.
+# Standard errors of a difference that are not enough. Fits of simulated studies predict alike from
+# 0 to 1; at a half, the odds are two to one that whoever leaves was right to.
 CAUTION = 0.5
 
 

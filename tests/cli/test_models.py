@@ -224,20 +224,21 @@ def test_a_leaderboard_does_not_wait_for_votes_that_are_elsewhere(model_folder, 
     assert own["low"].null_count() == len(own)
 
 
-def test_unknown_users_are_taken_for_the_consensus_and_said_to_be(model_folder, tmp_path):
+def test_unknown_users_are_predicted_by_the_average_and_named(model_folder, tmp_path):
     pairs = tmp_path / "pairs.csv"
     pairs.write_text("user,left,right\nnobody,item-01,item-02\nuser-01,item-01,item-02\n")
     done = run("predict", model_folder, pairs)
     assert done.returncode == 0
-    assert "so the consensus predicts for: nobody." in done.stderr
+    assert "so the average over its users predicts for: nobody." in done.stderr
     assert len(done.stdout.splitlines()) == 3
 
 
-def test_without_users_the_consensus_predicts_and_says_so_once(model_folder, tmp_path):
+def test_without_users_all_are_predicted_as_unknown_and_that_is_said_once(model_folder, tmp_path):
     pairs = tmp_path / "pairs.csv"
     pairs.write_text("left,right,winner\nitem-01,item-02,left\nitem-02,item-03,tie\n")
     done = run("predict", model_folder, pairs)
-    assert done.stderr == "there is no column of users, so the consensus predicts for everybody.\n"
+    said = "there is no column of users, so everybody is predicted as an unknown user.\n"
+    assert done.stderr == said
     assert done.stdout.startswith("left,right,winner,p_left,p_tie,p_right\nitem-01,item-02,")
     named = tmp_path / "named.csv"
     named.write_text("user,left,right\nnew,item-01,item-02\nnew,item-02,item-03\n")

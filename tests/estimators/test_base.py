@@ -11,6 +11,8 @@ from sklearn.metrics import accuracy_score
 from isplitlbi import Comparisons, InvalidVotes, ISplitLBI
 from isplitlbi.errors import InvalidSetting
 from isplitlbi.model.links import LINKS
+from isplitlbi.model.metrics import decide
+from isplitlbi.model.population import ITEMS_OF_OTHERS
 from studies import ITEM, QUICK, USER, assert_same_fit
 
 # --- prediction ----------------------------------------------------------------------------
@@ -62,14 +64,47 @@ def test_the_score_is_the_share_predicted_correctly(X, y, votes, model):
     assert model.predict(X).dtype == np.int8
 
 
-def test_without_a_user_there_is_the_consensus_and_an_unknown_user_votes_like_it(model):
+def test_without_a_user_there_is_the_consensus(model):
     np.testing.assert_array_equal(model.scores(None), model.consensus_)
     assert model.threshold(None) == model.threshold_
+
+
+def test_the_threshold_rule_decides_for_an_unknown_user_by_the_consensus(model):
+    first, second = np.triu_indices(len(model.items_), 1)
+    pairs = [
+        ("stranger", model.items_[a], model.items_[b]) for a, b in zip(first, second, strict=True)
+    ]
+    margin = model.consensus_[first] - model.consensus_[second] + model.side_
+    threshold = model.threshold_ * model.habits_[first] * model.habits_[second]
+    np.testing.assert_array_equal(model.predict(pairs, "threshold"), decide(margin, threshold))
+
+
+@pytest.mark.parametrize("estimate", ["dense", "sparse"])
+def test_an_unknown_user_is_the_average_of_all_users_by_how_much_they_compared(model, estimate):
     a, b = model.items_[:2]
-    margin = model.consensus_[0] - model.consensus_[1] + model.side_
-    threshold = model.threshold_ * model.habits_[0] * model.habits_[1]
-    ((_, _, left),) = model.predict_proba([("stranger", a, b)])
-    assert left == pytest.approx(expit(margin - threshold))
+    pairs = [(user, a, b) for user in model.users_]
+    compared = np.array([model.parameters_.compared_by(user).sum() for user in range(len(pairs))])
+    weight = compared / (compared + ITEMS_OF_OTHERS)
+    expected = weight / weight.sum() @ model.predict_proba(pairs, estimate)
+    (found,) = model.predict_proba([("stranger", a, b)], estimate)
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+    (outcome,) = model.predict([("stranger", a, b)], estimate=estimate)
+    assert outcome == model.classes_[found.argmax()]
+
+
+def test_head_to_head_expects_what_unknown_people_would_vote(model, votes):
+    found = model.head_to_head()
+    pairs = list(zip(found.item, found.other, strict=True))
+    place = {pair: number for number, pair in enumerate(pairs)}
+    expected = np.zeros((len(pairs), 3))
+    asked = [("stranger", votes.items[left], votes.items[right])
+             for left, right in zip(votes.left, votes.right, strict=True)]  # fmt: skip
+    for (_, left, right), chances in zip(asked, model.predict_proba(asked), strict=True):
+        if (left, right) in place:
+            expected[place[left, right]] += chances[::-1]
+        else:
+            expected[place[right, left]] += chances
+    np.testing.assert_allclose(found.predicted, expected / found.votes[:, None], rtol=1e-12)
 
 
 def test_known_and_unknown_users_may_be_asked_together(model):

@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from isplitlbi import ISplitLBI, MarginMLE, load_model
 from isplitlbi.errors import InvalidSetting
-from isplitlbi.model.metrics import confusion, paper_f1
+from isplitlbi.model.metrics import confusion, decide, paper_f1
 from isplitlbi.selection import PUBLISHED_SCORINGS, SCORINGS, score_votes
 from isplitlbi.storage import save_model
 from studies import TIMES, USER
@@ -41,16 +41,15 @@ def test_the_sparse_estimate_is_p_on_the_support_of_gamma(early):
 def test_predictions_are_those_of_the_users_or_of_the_consensus(early, X):
     has_left = X.user.isin(early.left_consensus_).to_numpy()
     dense, sparse = (early.predict_proba(X, estimate=each) for each in ("dense", "sparse"))
-    common = early.predict_proba(X.assign(user="stranger"))
+    left, right = (np.searchsorted(early.items_, X[side]) for side in ("left", "right"))
+    margin, threshold = early.parameters_.common.margin_and_threshold(left, right)
+    common = np.exp(early.link_.log_probabilities(margin, threshold))[:, ::-1]
     assert_array_equal(sparse[has_left], dense[has_left])
-    assert_array_equal(sparse[~has_left], common[~has_left])
+    assert_allclose(sparse[~has_left], common[~has_left], rtol=1e-12)
     assert np.abs(sparse - dense)[~has_left].max() > 0.01
     assert_array_equal(early.predict_proba(X), dense)
-    for rule in ("map", "threshold"):
-        assert_array_equal(
-            early.predict(X, rule, "sparse")[~has_left],
-            early.predict(X.assign(user="stranger"), rule)[~has_left],
-        )
+    by_threshold = early.predict(X, "threshold", "sparse")
+    assert_array_equal(by_threshold[~has_left], decide(margin, threshold)[~has_left])
 
 
 def test_an_estimate_that_is_none_is_refused(early, X, votes):

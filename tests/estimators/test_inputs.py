@@ -183,7 +183,7 @@ def test_pairs_without_three_columns_are_an_error_that_says_what_was_found(X, y,
         quick.predict(np.zeros((5, 2), dtype=object))
 
 
-def test_without_a_column_of_users_the_consensus_predicts_and_that_is_logged_once(X, y, caplog):
+def test_without_a_column_of_users_all_are_unknown_and_that_is_logged_once(X, y, caplog):
     model = ISplitLBI(kappa=5.0, time=0.7, times=[0.4], with_tests=False).fit(X, y)
     pairs = X[["left", "right"]]
     expected = model.predict_proba(X.assign(user="nobody of these"))
@@ -192,7 +192,7 @@ def test_without_a_column_of_users_the_consensus_predicts_and_that_is_logged_onc
     assert np.array_equal(model.predict_proba(pairs.assign(turn=1)), expected)
     assert model.predict(pairs).tolist() == model.classes_[expected.argmax(axis=1)].tolist()
     assert caplog.messages == [
-        "there is no column of users, so the consensus predicts for everybody."
+        "there is no column of users, so everybody is predicted as an unknown user."
     ]
 
 

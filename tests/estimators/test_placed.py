@@ -13,6 +13,7 @@ from isplitlbi.errors import InvalidVotes, ISplitLBIError
 from isplitlbi.estimators import placed as module
 from isplitlbi.estimators import updated as updating
 from isplitlbi.evaluation.simulate import simulate
+from isplitlbi.model.population import ITEMS_OF_OTHERS, TRUST, VOTES_OF_OTHERS
 from isplitlbi.storage import save_model
 from studies import QUICK, assert_same_fit, columns_of
 
@@ -109,7 +110,7 @@ def test_who_has_given_no_votes_has_the_consensus(study, parts):
     assert found.threshold("nobody") == study.threshold_
     assert np.isinf(found.entry_times_[list(found.users_).index("nobody")])
     pair = [("nobody", study.items_[0], study.items_[1])]
-    assert_allclose(found.predict_proba(pair), study.predict_proba(pair))
+    assert_array_equal(found.predict_proba(pair), study.predict_proba(pair))
     assert found.user_card("nobody").n_votes == 0
 
 
@@ -126,17 +127,42 @@ def test_words_and_frames_are_those_of_the_model(parts):
 # --- predictions ---------------------------------------------------------------------------
 
 
-def test_predictions_are_by_the_person_and_a_little_by_the_consensus(study, people, parts):
+def test_predictions_are_by_the_person_and_by_users_who_would_have_voted_alike(
+    study, people, parts
+):
     new = parts[1]
     user = new.users[0]
     n_votes = new.votes_per_user[0]
     pairs = [(user, study.items_[0], study.items_[1]), ("stranger", *study.items_[:2])]
     own = people._people.predict_proba(pairs)[0]
-    common = study.predict_proba(pairs)[1]
-    share = n_votes / (n_votes + module.VOTES_OF_CONSENSUS)
-    assert_allclose(people.predict_proba(pairs)[0], share * own + (1.0 - share) * common)
-    assert_allclose(people.predict_proba(pairs)[1], common)
+    given = new.alone(new.user == 0)
+    left, right = given.items[given.left], given.items[given.right]
+    compared, known = [], []
+    for number, one in enumerate(study.users_):
+        compared.append(study.parameters_.compared_by(number).sum())
+        chances = study.predict_log_proba([(one, *pair) for pair in zip(left, right, strict=True)])
+        known.append(chances[np.arange(len(given)), given.outcome + 1].sum())
+    counts = np.array(compared)
+    weight = counts / (counts + ITEMS_OF_OTHERS) * np.exp(TRUST * np.array(known))
+    of_users = study.predict_proba([(one, *study.items_[:2]) for one in study.users_])
+    others = weight / weight.sum() @ of_users
+    share = n_votes / (n_votes + VOTES_OF_OTHERS)
+    assert_allclose(people.predict_proba(pairs)[0], share * own + (1.0 - share) * others)
+    assert_array_equal(people.predict_proba(pairs)[1], study.predict_proba(pairs)[1])
     assert_allclose(people.predict_proba(pairs).sum(axis=1), 1.0)
+
+
+def test_predictions_do_not_depend_on_who_else_is_asked_for_or_placed(
+    study, people, parts, monkeypatch
+):
+    new = parts[1]
+    together = people.predict_proba(new)
+    monkeypatch.setattr(module, "PEOPLE_AT_ONCE", 1)
+    assert_array_equal(people.predict_proba(new), together)
+    for number in range(new.n_users):
+        own = new.user == number
+        alone = study.place(new.alone(own), with_tests=False)
+        assert_allclose(alone.predict_proba(new.alone(own)), together[own], rtol=1e-14)
 
 
 def test_who_was_not_placed_votes_as_the_model_says(study, people):

@@ -66,7 +66,7 @@ def test_an_item_never_compared_has_exactly_the_consensus_score():
     assert PARAMETERS.compared_by(1).tolist() == [False, False, True, True]
 
 
-def test_an_unknown_user_has_the_consensus_and_compared_nothing():
+def test_nobody_in_particular_has_the_consensus_and_compared_nothing():
     assert PARAMETERS.scores_of(-1).tolist() == [1.0, 2.0, 3.0, 4.0]
     assert PARAMETERS.threshold_of(-1) == 0.5
     assert not PARAMETERS.compared_by(-1).any()

@@ -49,7 +49,8 @@ def test_batches_predict_what_all_pairs_at_once_do(model, file, block):
 
 
 def test_unknown_users_are_told_once_however_many_there_are(model, file, monkeypatch):
-    said = "Not in the votes of this model, so the consensus predicts for: new-000, new-005, new-01"
+    said = "Not in the votes of this model, so the average over its users predicts for: new-000, "
+    said += "new-005, new-01"
     assert in_bulk(model, file)[1].unknown.sentence() == f"{said}0 and 17 more."
     monkeypatch.setattr(predictions, "MOST", 5)
     assert in_bulk(model, file)[1].unknown.sentence() == f"{said}0 and more than 2 more."

@@ -263,7 +263,7 @@ PairsFile = Annotated[
     str,
     typer.Argument(
         help="File with the columns user, left and right, or in another layout of votes; - for "
-        "standard input. Without a column of users, the consensus predicts. Where two sides "
+        "standard input. Without a column of users, everybody is an unknown user. Where two sides "
         "differ in features of the model, the file also needs the columns of these features."
     ),
 ]

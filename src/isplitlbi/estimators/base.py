@@ -169,7 +169,7 @@ class ScoreEstimator(GroupedEstimator):
         if self.selection_ is not None:
             self.selection_.framed_as(self._frame_kind)
         self.entry_times_ = np.full(len(self.users_), np.inf)
-        self.left_consensus_, self._outside, self._sparse = [], None, None
+        self.left_consensus_, self._outside, self._sparse, self._populations = [], None, None, {}
         if fitted.path is not None and fitted.time is not None:
             self.entry_times_ = fitted.path.entry_times
             outside = fitted.path.support_at(fitted.time)

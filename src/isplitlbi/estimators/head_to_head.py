@@ -9,11 +9,9 @@ import numpy as np
 
 from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.data.frames import Tabular
-from isplitlbi.data.layout import Shown
 from isplitlbi.estimators.cells import aligned, amount
 from isplitlbi.lazy import pl
 from isplitlbi.markup import printable
-from isplitlbi.model.links import Link
 from isplitlbi.model.parameters import Consensus
 from isplitlbi.nouns import NOUNS, Nouns
 from isplitlbi.typing import Floats, Labels
@@ -32,8 +30,9 @@ class HeadToHead(Tabular):
     votes : (n_pairs,)
         On this pair; sums of weights where votes have weights.
     observed, predicted : (n_pairs, 3)
-        Shares of the votes that the first wins, ties and loses: as they are, and as the consensus
-        expects them of these votes, with the sides and the features that they had.
+        Shares of the votes that the first wins, ties and loses: as they are, and as they are to be
+        expected from people like these, whoever they are, with the sides and the features that
+        these votes had. In a crowd, the consensus expects them.
     nouns : Nouns
         What items are called where this is shown.
     """
@@ -81,9 +80,21 @@ class HeadToHead(Tabular):
 
 
 def head_to_head(
-    votes: Comparisons, link: Link, consensus: Consensus, nouns: Nouns = NOUNS
+    votes: Comparisons, consensus: Consensus, log_probabilities: Floats, nouns: Nouns = NOUNS
 ) -> HeadToHead:
-    """Put what the votes say of every pair beside what the consensus expects."""
+    """Put what the votes say of every pair beside what is expected of them.
+
+    Parameters
+    ----------
+    votes
+        All votes.
+    consensus
+        Decides which of two items is the first.
+    log_probabilities : (n_votes, 3)
+        Those of left, tie and right of every vote, if somebody unknown had given it.
+    nouns
+        What items are called where this is shown.
+    """
     place = np.empty(votes.n_items, dtype=np.int64)
     order = np.argsort(-consensus.scores, kind="stable")
     place[order] = np.arange(votes.n_items)
@@ -106,19 +117,9 @@ def head_to_head(
         votes.items[order[pairs % votes.n_items]],
         amount if votes.weight is not None else amount.astype(np.int64),
         shares(observed.astype(np.float64)),
-        shares(_chances(votes, link, consensus)),
+        shares(np.exp(log_probabilities)),
         nouns,
     )
-
-
-def _chances(votes: Comparisons, link: Link, consensus: Consensus) -> Floats:
-    """Return the probabilities of left, tie and right of every vote, in the consensus."""
-    shown = Shown(votes.left, votes.right, votes, np.arange(len(votes)))
-    margin, threshold = consensus.margin_and_threshold(votes.left, votes.right, shown)
-    if consensus.terms.has_ties:
-        return np.exp(link.log_probabilities(margin, threshold))
-    left, right = (np.exp(link.win(side)[0]) for side in (margin, -margin))
-    return np.column_stack([left, np.zeros(len(votes)), right])
 
 
 def _shares(parts: Floats) -> str:

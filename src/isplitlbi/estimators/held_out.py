@@ -58,7 +58,7 @@ class HeldOut:
     Attributes
     ----------
     n_votes, n_users : int
-        That are predicted. Users whom a model does not know are predicted by its consensus.
+        That are predicted. Users whom a model does not know are predicted as unknown users.
     n_unknown_items : int
         Votes left out because a model does not know one of the items.
     n_ties : int
@@ -101,7 +101,7 @@ class HeldOut:
         return f"The fit {better} predicts these votes better ({told})."
 
     def remarks(self, nouns: Nouns = NOUNS) -> list[str]:
-        """Say what was left out, who is predicted by the consensus, and what is not held out."""
+        """Say what was left out, and what is not held out."""
         said = []
         if self.n_unknown_items:
             said.append(

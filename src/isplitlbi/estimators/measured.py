@@ -10,6 +10,7 @@ from threadpoolctl import threadpool_limits
 
 from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.data.frames import DEFAULT_KIND
+from isplitlbi.data.layout import Shown
 from isplitlbi.data.readers import Parts
 from isplitlbi.data.summary import Summary
 from isplitlbi.errors import InvalidSetting, InvalidVotes
@@ -136,9 +137,15 @@ class MeasuredEstimator(ScorePredictor):
         return self._standing is not None or (is_here and len(self.parameters_.deviation) <= FEW)
 
     def head_to_head(self) -> HeadToHead:
-        """Return every pair that was compared: what the votes say, and the consensus expects."""
-        check_is_fitted(self, "fitted_")
-        found = head_to_head(self.votes(), self.link_, self.parameters_.common, self.nouns)
+        """Return every pair that was compared: what the votes say, and what is to be expected.
+
+        That is expected from people like these, whoever they are: by the probabilities that
+        `predict_proba` has for somebody unknown.
+        """
+        votes, anybody = self.votes(), np.full(len(self.votes()), -1)
+        shown = Shown(votes.left, votes.right, votes, np.arange(len(votes)))
+        expected = self.log_probabilities(anybody, shown)
+        found = head_to_head(votes, self.parameters_.common, expected, self.nouns)
         return found.framed_as(self._frame_kind)
 
     def consensus_intervals(self) -> tuple[Floats, Floats]:

@@ -50,6 +50,8 @@ class PerUser(ScoreEstimator):
         Seed of the folds.
     """
 
+    _knows_others = False
+
     def __init__(
         self,
         ridge: float | Sequence[float] = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0),

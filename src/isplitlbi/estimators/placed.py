@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.data.features import Features
 from isplitlbi.data.frames import Tabular
+from isplitlbi.data.layout import Shown
 from isplitlbi.data.vocabulary import Vocabulary, as_series, first_of, show
 from isplitlbi.errors import InvalidVotes
 from isplitlbi.estimators.cards import OwnScores, UserCard, own_scores_table
@@ -23,21 +23,18 @@ from isplitlbi.estimators.lists import Recommendations, UserCards
 from isplitlbi.estimators.tested import TestedUsers
 from isplitlbi.fitting import fit_beside
 from isplitlbi.lazy import pl
+from isplitlbi.model.population import VOTES_OF_OTHERS, rows_of
 from isplitlbi.model.ranking import Ranking, Relation
 from isplitlbi.runtime.local import Local
 from isplitlbi.selection import Rule
-from isplitlbi.typing import Floats, Labels
+from isplitlbi.typing import Floats, Indices, Labels
 
 if TYPE_CHECKING:
     from isplitlbi.estimators.isplitlbi import ISplitLBI
 
 __all__ = ["PlacedUsers", "beside", "place"]
 
-# Predictions for a person count the consensus like so many votes of that person beside the own
-# ones. What is likeliest by one vote or two goes too far: after a single tie, a person would seem
-# to tie nearly always. Settled on college and wmt16 (benchmarks/placing.py --only cold), where 1
-# was best of 0 to 8 for 1 to 20 votes given; with many votes it does not matter.
-VOTES_OF_CONSENSUS = 1.0
+PEOPLE_AT_ONCE = 1 << 12  # who are predicted together
 
 
 def place(
@@ -58,6 +55,7 @@ def place(
     local = Local(votes, threads_of(model.n_jobs), model.backend)
     fitted = fit_beside(model.fitted_, model.scheme, local)
     people = clone(model).adopt(fitted, labels=model.outcome_labels_)
+    people._knows_others = False  # the users of the model do
     return PlacedUsers(model, people, with_tests=with_tests, progress=progress)
 
 
@@ -202,8 +200,7 @@ class PlacedUsers(Tabular):
     def predict(self, X: Any, rule: Rule | None = None) -> NDArray[Any]:
         """Predict the outcome of each (user, left, right), as the model does.
 
-        Who was not placed votes as the model says; whom the model does not know, either, votes like
-        the consensus.
+        Who was not placed is predicted by the model: as one of its users, or as somebody unknown.
         """
         rule = self._study.rule if rule is None else rule
         check_choice("rule", rule)
@@ -216,32 +213,45 @@ class PlacedUsers(Tabular):
     def predict_proba(self, X: Any) -> Floats:
         """Return the probability of every class, in the order of ``classes_`` of the model.
 
-        The consensus counts like one vote beside the person's own: of a person with n votes, the
-        probability is n parts by the person's own scores and one part by the consensus.
+        Of a person with n votes, that is n parts by the person's own scores and ten parts by the
+        users of the model, of whom those count for more who would have voted like the person.
+        Without votes, it is the average over users that `ISplitLBI.predict_proba` has for somebody
+        unknown.
         """
         return np.exp(self.predict_log_proba(X))
 
     def predict_log_proba(self, X: Any) -> Floats:
         """Return their logarithms, which stay finite where the probabilities vanish."""
-        place = self._places(X)
-        n_votes = np.where(place >= 0, self._people.summary_.votes_per_user[place], 0)
-        share = (n_votes / (n_votes + VOTES_OF_CONSENSUS))[:, None]
-        own = self._people.predict_log_proba(X)
-        common = self._common.predict_log_proba(X)
-        with np.errstate(divide="ignore"):  # where nothing is a person's own
-            mixed = np.logaddexp(np.log(share) + own, np.log1p(-share) + common)
-        if np.all(place >= 0):
-            return np.asarray(mixed)
-        return np.where(place[:, None] >= 0, mixed, self._study.predict_log_proba(X))
+        user, shown = self._people.asked(X)
+        outcomes = self._study.outcome_labels_.outcomes
+        found = np.empty((len(user), len(outcomes)))
+        columns = [1 - outcome for outcome in outcomes]
+        placed = np.unique(user[user >= 0])
+        for begin in range(0, len(placed), PEOPLE_AT_ONCE):
+            some = placed[begin : begin + PEOPLE_AT_ONCE]
+            rows = np.flatnonzero(np.isin(user, some))
+            found[rows] = self._of_people(some, user[rows], rows_of(shown, rows))[:, columns]
+        if len(rows := np.flatnonzero(user < 0)):
+            user, shown = self._study.asked(X)
+            others = self._study.log_probabilities(user[rows], rows_of(shown, rows))
+            found[rows] = others[:, columns]
+        return found
 
-    @cached_property
-    def _common(self) -> ISplitLBI:
-        """The same people, if nobody deviated from the consensus."""
-        fitted = self._people.fitted_
-        parameters = fitted.parameters.only_of(np.zeros(len(self.users_), dtype=np.bool_))
-        return clone(self._people).adopt(
-            replace(fitted, parameters=parameters), labels=self._people.outcome_labels_
-        )
+    def _of_people(self, people: Indices, user: Indices, shown: Shown) -> Floats:
+        """Return log-probabilities of left, tie and right for some of the people placed."""
+        population = self._study.population()
+        own = self._people.log_probabilities(user, shown)
+        if population is None:
+            return own
+        votes = self._people.votes()
+        log_weights = population.log_weights_after(votes, people)
+        of_others = population.log_probabilities(shown, np.searchsorted(people, user), log_weights)
+        n_votes = votes.votes_per_user
+        if votes.weight is not None:
+            n_votes = np.bincount(votes.user, votes.weight, votes.n_users)
+        share = (n_votes / (n_votes + VOTES_OF_OTHERS))[user, None]
+        with np.errstate(divide="ignore"):  # where nothing is a person's own
+            return np.asarray(np.logaddexp(np.log(share) + own, np.log1p(-share) + of_others))
 
     def _places(self, X: Any) -> Any:
         """Return which of the placed people each pair is about; -1 for others."""

@@ -13,11 +13,13 @@ from isplitlbi.data.summary import Summary
 from isplitlbi.errors import InvalidSetting
 from isplitlbi.estimators.inputs import Pairs, check_choice, pair_features
 from isplitlbi.estimators.voting import VoteEstimator
+from isplitlbi.model.answering import log_probabilities
 from isplitlbi.model.links import Link
 from isplitlbi.model.parameters import Parameters
+from isplitlbi.model.population import Population, rows_of
 from isplitlbi.model.terms import Terms
 from isplitlbi.selection import ESTIMATES, Estimate, Rule, predict_outcomes
-from isplitlbi.typing import Floats, Mask
+from isplitlbi.typing import Floats, Indices, Mask
 
 __all__ = ["ScorePredictor"]
 
@@ -32,24 +34,29 @@ class ScorePredictor(VoteEstimator):
     parameters_: Parameters
     terms_: Terms
 
+    _knows_others = True  # whether its users tell what to expect of others
+
     # Who is outside the consensus at the chosen time; None without a path.
     _outside: Mask | None
-    _sparse: Parameters | None  # found on first use
+    # Found on first use.
+    _sparse: Parameters | None
+    _populations: dict[Estimate, Population]
 
     def predict(
         self, X: Any, rule: Rule | None = None, estimate: Estimate | None = None
     ) -> NDArray[Any]:
         """Predict the outcome of each (user, left, right): 1, 0 or -1, or the words of y.
 
-        An unknown user votes like the consensus, and so does everybody where no column of X can be
-        the user; an unknown item is an error.
+        Of an unknown user, and of everybody where no column of X can be the user, the probabilities
+        are averages over the users of the model. An unknown item is an error.
 
         Parameters
         ----------
         X
             Users, left and right items.
         rule : {"map", "threshold"}, optional
-            The estimator's own by default.
+            The estimator's own by default. By the threshold, an unknown user votes like the
+            consensus.
         estimate : {"dense", "sparse"}, optional
             By all that users deviate; or by the deviations of those who have left the consensus at
             the chosen time, while all others vote like the consensus (paper, Sec. 2.2). The
@@ -73,7 +80,8 @@ class ScorePredictor(VoteEstimator):
     def predict_proba(self, X: Any, estimate: Estimate | None = None) -> Floats:
         """Return the probability of every class, in the order of ``classes_``.
 
-        That is right, tie and left, unless y was words.
+        That is right, tie and left, unless y was words. Of an unknown user, each is the average
+        over the users of the model of their own probabilities: see `isplitlbi.model.population`.
         """
         return np.exp(self.predict_log_proba(X, estimate))
 
@@ -99,29 +107,57 @@ class ScorePredictor(VoteEstimator):
             self._sparse = self.parameters_.only_of(self._outside)
         return self._sparse
 
+    def population(self, estimate: Estimate | None = None) -> Population | None:
+        """Return the people whom somebody unknown may be like, by an estimate; None in a crowd.
+
+        They are looked at once.
+        """
+        estimate = self.estimate if estimate is None else estimate
+        if self._is_anonymous or not self._knows_others:
+            return None
+        if estimate not in self._populations:
+            self._populations[estimate] = Population.of(self.estimated(estimate), self.link_)
+        return self._populations[estimate]
+
     def _predicted(
         self, X: Any, rule: Rule | None, estimate: Estimate | None
     ) -> tuple[NDArray[np.int8], Floats]:
         """Return outcomes, and the logarithms of the probabilities of all classes."""
         rule = self.rule if rule is None else rule
         check_choice("rule", rule)
-        margin, threshold = self._margins(X, self.estimate if estimate is None else estimate)
-        classes = self.outcome_labels_.outcomes
-        if not self.terms_.has_ties:  # one of two wins; of equals, the one on the left
-            wins = {1: margin, -1: -margin}
-            of_classes = np.column_stack([self.link_.win(wins[each])[0] for each in classes])
-            return np.where(margin >= 0.0, 1, -1).astype(np.int8), of_classes
-        found = self.link_.log_probabilities(margin, threshold)
-        outcomes = predict_outcomes(rule, margin, threshold, found)
-        return outcomes, found[:, [1 - outcome for outcome in classes]]
+        user, shown = self.asked(X)
+        margin, threshold, found = self._told(user, shown, estimate)
+        classes = found[:, [1 - outcome for outcome in self.outcome_labels_.outcomes]]
+        if self.terms_.has_ties:
+            return predict_outcomes(rule, margin, threshold, found), classes
+        # One of two wins; of equals, the one on the left.
+        ahead = found[:, 0] - found[:, 2] if rule == "map" else margin
+        return np.where(ahead >= 0.0, 1, -1).astype(np.int8), classes
 
-    def _margins(self, X: Any, estimate: Estimate) -> tuple[Floats, Floats]:
-        """Return margins and thresholds; features that X does not tell of are equal."""
+    def log_probabilities(
+        self, user: Indices, shown: Shown, estimate: Estimate | None = None
+    ) -> Floats:
+        """Return those of left, tie and right for users by index; -1 is somebody unknown."""
+        return self._told(user, shown, estimate)[2]
+
+    def _told(
+        self, user: Indices, shown: Shown, estimate: Estimate | None
+    ) -> tuple[Floats, Floats, Floats]:
+        """Return margins and thresholds, an unknown user's by the consensus; and probabilities."""
+        known = self.estimated(self.estimate if estimate is None else estimate)
+        margin, threshold = known.margin_and_threshold(user, shown.first, shown.second, shown)
+        found = log_probabilities(self.link_, margin, threshold, has_ties=self.terms_.has_ties)
+        unknown = np.flatnonzero(user < 0)
+        if len(unknown) and (people := self.population(estimate)) is not None:
+            found[unknown] = people.log_probabilities(rows_of(shown, unknown))
+        return margin, threshold, found
+
+    def asked(self, X: Any) -> tuple[Indices, Shown]:
+        """Return users (-1 where unknown) and pairs; features that X does not tell of are equal."""
         user, left, right = self._indices(X)
-        shown, units = None, self.summary_.units
-        if units is not None:
-            values = pair_features(X, units.names, units.scale)
-            if values is not None:
-                features = Features(units.names, values * units.scale, units.scale)
-                shown = Shown(left, right, Pairs(features), np.arange(len(left)))
-        return self.estimated(estimate).margin_and_threshold(user, left, right, shown)
+        units = self.summary_.units
+        values = None if units is None else pair_features(X, units.names, units.scale)
+        if units is None or values is None:
+            return user, Shown(left, right)
+        features = Features(units.names, values * units.scale, units.scale)
+        return user, Shown(left, right, Pairs(features), np.arange(len(left)))

@@ -69,8 +69,8 @@ class VoteEstimator(Estimator):
     def predict(self, X: Any) -> NDArray[Any]:
         """Predict the outcome of each (user, left, right): 1, 0 or -1, or the words of y.
 
-        An unknown user votes like the consensus, and so does everybody where no column of X can be
-        the user; an unknown item is an error.
+        Where no column of X can be the user, everybody is an unknown user. An unknown item is an
+        error.
         """
         return self._named(self.predict_outcomes(X))
 
@@ -131,9 +131,11 @@ class VoteEstimator(Estimator):
         return index
 
     def _tell_that_nobody_is_named(self) -> None:
-        """Say once that the consensus predicts, where there are users that it could be asked of."""
+        """Say once that all are taken for unknown, where there are users who could be asked for."""
         if not (self._is_anonymous or self._has_told):
-            log.warning("there is no column of users, so the consensus predicts for everybody.")
+            log.warning(
+                "there is no column of users, so everybody is predicted as an unknown user."
+            )
         self._has_told = True
 
     @property

@@ -13,7 +13,7 @@ from isplitlbi.model.links import HIGHEST_LOG, LOWEST_LOG, threshold_of
 from isplitlbi.model.terms import PAPER, Sharpness, Terms
 from isplitlbi.typing import Floats, Indices, Mask
 
-__all__ = ["Consensus", "Course", "Parameters"]
+__all__ = ["Consensus", "Course", "Parameters", "margins_and_thresholds"]
 
 _LEAST_AND_MOST = np.exp([LOWEST_LOG, HIGHEST_LOG])  # thresholds, where they are logarithms
 
@@ -57,11 +57,7 @@ class Consensus:
     ) -> tuple[Floats, Floats]:
         """Return the margin and the threshold of pairs of items, as they were shown."""
         shown = shown or Shown(left, right)
-        margin = self.scores[left] - self.scores[right]
-        for trait in self.terms.traits:
-            margin = margin + trait.column(shown) * self.trait(trait.name)
-        threshold = _of_pairs(self.threshold, self.habits, left, right, self.terms)
-        return np.asarray(margin), threshold
+        return margins_and_thresholds(self.vector, self.values, self.habits, self.terms, shown)
 
 
 class Course(NamedTuple):
@@ -80,7 +76,8 @@ class Parameters:
     """Scores, thresholds and other traits of the consensus and of every user (Eq. 5).
 
     ``consensus`` holds one number per place of the vector, ``deviation`` one per slot, in units of
-    its term. User -1 stands for somebody unknown, who has the consensus.
+    its term. User -1 stands for nobody in particular, who has the consensus; what is probable for
+    somebody unknown is another question, see `isplitlbi.model.population`.
     """
 
     vector: Vector
@@ -173,7 +170,8 @@ class Parameters:
         for trait in self.terms.traits:
             margin += trait.column(shown) * own_trait(trait.name)
         threshold = _as_threshold(own_trait(THRESHOLD), self.terms)
-        return margin, _of_pairs(threshold, self.common.habits, left, right, self.terms)
+        habits = self.common.habits
+        return margin, _within_reach(threshold * habits[left] * habits[right], self.terms)
 
     def distance_to_consensus(self) -> Floats:
         """Return the Euclidean norm of every user's score deviations (paper, Sec. 3.1)."""
@@ -207,6 +205,26 @@ class Parameters:
         return np.where(known[place] == wanted, self.deviation[place], 0.0)
 
 
+def margins_and_thresholds(
+    vector: Vector, values: Floats, habits: Floats, terms: Terms, shown: Shown
+) -> tuple[Floats, Floats]:
+    """Return the margin and the threshold of pairs for one or several people.
+
+    The last axis of ``values`` is the vector of each person, as in `Consensus`. The last axis of
+    what is returned are the pairs. All people share the habits of the items.
+    """
+    left, right = shown.first, shown.second
+    scores = values[..., vector.scores]
+    margin = scores[..., left] - scores[..., right]
+    for trait in terms.traits:
+        place = vector.place(trait.name)
+        margin = margin + trait.column(shown) * values[..., place : place + 1]
+    place = vector.threshold
+    threshold = _as_threshold(values[..., place : place + 1], terms)
+    factor = habits[left] * habits[right]
+    return np.asarray(margin), _within_reach(threshold * factor, terms)
+
+
 def _as_threshold(value: Floats, terms: Terms) -> Floats:
     """Return thresholds as they are, from the scale that terms add up on."""
     if terms.ties == "bounded":
@@ -214,9 +232,6 @@ def _as_threshold(value: Floats, terms: Terms) -> Floats:
     return np.asarray(threshold_of(value)) if terms.has_ties else np.zeros_like(value)
 
 
-def _of_pairs(
-    threshold: Floats | float, habits: Floats, left: Indices, right: Indices, terms: Terms
-) -> Floats:
+def _within_reach(threshold: Floats, terms: Terms) -> Floats:
     """Return thresholds of pairs, no smaller and no larger than makes a difference."""
-    found = threshold * habits[left] * habits[right]
-    return np.clip(found, *_LEAST_AND_MOST) if terms.ties == "log" else found
+    return np.clip(threshold, *_LEAST_AND_MOST) if terms.ties == "log" else threshold

@@ -93,7 +93,8 @@ class UnknownUsers:
         n_more = len(self.users) - FIRST
         least = "" if self.are_all else "more than "
         more = f" and {least}{n_more} more" if n_more > 0 else ""
-        return f"Not in the votes of this model, so the consensus predicts for: {first}{more}."
+        why = "Not in the votes of this model, so the average over its users predicts for"
+        return f"{why}: {first}{more}."
 
 
 def _spelled_as_in(model: ScoreEstimator, pairs: pl.DataFrame) -> pl.DataFrame:

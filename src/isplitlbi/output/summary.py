@@ -173,7 +173,7 @@ def print_pairs(console: Console, model: ScoreEstimator) -> None:
     console.print(
         f"W/T/L: wins, ties and losses of the {nouns.item}, in per cent of the votes on the pair."
     )
-    console.print("Predicted: what the consensus expects of the same votes.")
+    console.print("Predicted: what is expected of the same votes from people like these.")
 
 
 def print_tiers(

@@ -109,7 +109,7 @@ def predictions_table(
     """Return the likeliest outcome of every (user, left, right), and the probability of each.
 
     Pairs may have columns of the model's features; both sides are alike otherwise. Without a
-    column of users, the consensus predicts. Without ties there is no probability of one.
+    column of users, everybody is an unknown user. Without ties there is no probability of one.
     """
     predicted, probabilities = model.predict_both(pairs, estimate=estimate)
     words = pl.Series("winner", [WINNERS[-1], WINNERS[0], WINNERS[1]]).gather(predicted + 1)

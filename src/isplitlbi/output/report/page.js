@@ -601,7 +601,7 @@
     if (met === null) return row === column ? "Choose two items." : `\u2068${one}\u2069 and \u2068${other}\u2069 were never compared.`;
     const told = ([wins, ties, losses]) => `${rounded(wins)} won, ${hasTies ? `${rounded(ties)} tied, ` : ""}${rounded(losses)} lost`;
     const votes = counted(Number(met.votes.toFixed(1)), "vote");
-    return `\u2068${one}\u2069 against \u2068${other}\u2069: ${votes}; ${told(met.observed)}. The consensus expects ${told(met.predicted)}.`;
+    return `\u2068${one}\u2069 against \u2068${other}\u2069: ${votes}; ${told(met.observed)}. Expected from people like these: ${told(met.predicted)}.`;
   }
 
   /** A pair's colour and its number; colours stay pale enough to read on. */
