@@ -52,6 +52,7 @@ from isplitlbi.selection import (
     Selection,
 )
 from isplitlbi.sizing import Search
+from isplitlbi.solvers.average import less_sharp, toward
 from isplitlbi.solvers.beside import follow_beside
 from isplitlbi.solvers.checkpoints import Checkpoints
 from isplitlbi.solvers.driver import follow
@@ -290,15 +291,30 @@ def fit_beside(fitted: Fitted, scheme: Scheme, local: Local) -> Fitted:
         raise InvalidSetting("this fit follows no path.")
     settings = PathSettings(fitted.link, dynamics, scheme, path.times, path.terms)
     found = follow_beside(local.votes, settings, path.known_course(), time, local)
+    layout, by = path.terms.layout(local.votes), _sharper_by(path, time)
+    own = found.deviation, found.sparse
+    if by != 0.0:
+        own = less_sharp(layout, path.terms, by, *own, found.entry_times <= time)
     beside = replace(
-        path, slots=path.terms.layout(local.votes).slots, times=np.array([time]),
-        consensus=path.consensus_at(time).values[None], deviation=found.deviation[None],
-        sparse=found.sparse[None], entry_times=found.entry_times, course=None,
+        path, slots=layout.slots, times=np.array([time]),
+        consensus=path.consensus_at(time).values[None], deviation=own[0][None],
+        sparse=own[1][None], entry_times=found.entry_times, course=None,
     )  # fmt: skip
     return replace(
         fitted, votes=local.votes, summary=Summary.of(local.votes), parameters=beside.at(time),
         path=beside, selection=None, costs=None,
     )  # fmt: skip
+
+
+def _sharper_by(path: RegularizationPath, time: float) -> float:
+    """Return by how much the consensus that is shown is sharper than that of the path's steps."""
+    if not path.terms.has_sharpness or path.course is None:
+        return 0.0
+    along, vector = toward(path.terms), path.vector
+    steps = path.course.consensus[:, vector.scores] @ along
+    shown = path.consensus_at(time).scores @ along
+    square = float(along @ along)
+    return float(shown - np.interp(time, path.course.times, steps)) / square if square else 0.0
 
 
 def fit_crowd(votes: Comparisons, settings: FitSettings, runtime: Runtime) -> Fitted:

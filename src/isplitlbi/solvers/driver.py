@@ -20,9 +20,9 @@ from isplitlbi.path import Ending, RegularizationPath
 from isplitlbi.runtime.base import Runtime
 from isplitlbi.runtime.local import Local
 from isplitlbi.runtime.progress import Progress, Reporter
+from isplitlbi.solvers.average import AveragePerson
 from isplitlbi.solvers.checkpoints import Checkpoint
 from isplitlbi.solvers.likelihood import fit_before_entries
-from isplitlbi.solvers.newton import pull_on_sharpness
 from isplitlbi.solvers.settings import PathSettings
 from isplitlbi.solvers.state import State, time_to_leave
 from isplitlbi.typing import Floats
@@ -44,7 +44,6 @@ NOTED_EVERY = 0.004
 TOLD_EVERY, TRIED_STEPS, WORTH_TELLING = 500, 20, 5.0
 
 Observer = Callable[[int, State], None]
-_Pull = Callable[[Floats, Floats], float]
 
 
 def follow(
@@ -84,20 +83,21 @@ def follow(
     runtime = runtime or Local(votes)
     layout, times = settings.terms.layout(votes), settings.followed
     snapshots = _Snapshots((len(times), layout.vector.width), layout.n_slots, keep)
-    pull = pull_on_sharpness(layout, settings.terms, runtime)
+    average = AveragePerson(layout, settings.terms, runtime)
     resumed = None if checkpoint is None else checkpoint.restore()
     if resumed is not None:
-        state, course = resumed.state, _Noted.restored(pull, resumed.extra)
+        state, course = resumed.state, _Noted.restored(average, resumed.extra)
         snapshots.restore(resumed.n_done, resumed.extra)
     else:
         state = _beginning(votes, settings, runtime, initial)
-        course = _Noted(pull, state)
+        course = _Noted(average, state)
     told = _Told(settings, reporter)
     walk = _Walk(layout, settings, runtime, state, course, told)
     for index in range(snapshots.taken, len(times)):
         here = walk.to(times[index])
         if here is None:
             break
+        here = average.shown(here)
         snapshots.take(here)
         if observe is not None:
             observe(index, here)
@@ -181,8 +181,8 @@ class _Told:
 class _Noted:
     """The course of the consensus, noted as a path is followed."""
 
-    def __init__(self, pull: _Pull, start: State | None = None) -> None:
-        self.pull_at = pull
+    def __init__(self, average: AveragePerson, start: State | None = None) -> None:
+        self._average = average
         self.times: list[float] = []
         self.consensus: list[Floats] = []
         self.pull: list[float] = []
@@ -190,9 +190,9 @@ class _Noted:
             self._note(start, start.time)
 
     @classmethod
-    def restored(cls, pull: _Pull, kept: dict[str, Floats]) -> Self:
+    def restored(cls, average: AveragePerson, kept: dict[str, Floats]) -> Self:
         """Take what a checkpoint held; nothing is left of it there."""
-        noted = cls(pull)
+        noted = cls(average)
         noted.times, noted.pull = (
             kept.pop(f"course_{name}").tolist() for name in ("times", "pull")
         )
@@ -207,7 +207,7 @@ class _Noted:
     def _note(self, state: State, time: float) -> None:
         self.times.append(time)
         self.consensus.append(state.consensus.copy())
-        self.pull.append(self.pull_at(state.consensus, state.deviation))
+        self.pull.append(self._average.pull(state))
 
     def course(self) -> Course:
         """Return all that was noted."""

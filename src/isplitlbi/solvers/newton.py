@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,7 +25,7 @@ from isplitlbi.runtime.base import Runtime
 from isplitlbi.runtime.blocks import Blocks
 from isplitlbi.typing import Floats
 
-__all__ = ["Solver", "problem_of", "pull_on_sharpness"]
+__all__ = ["Solver", "problem_of"]
 
 LEAST_TOLD = 1e-300  # of sharpness: where votes tell nothing, nobody has a share
 
@@ -37,30 +36,6 @@ def problem_of(layout: Layout, delta: float, terms: Terms, runtime: Runtime) -> 
     (of_all,) = runtime.total(float(told.sum()))
     shares = terms.scales[1] * told / max(of_all, LEAST_TOLD)
     return Problem.of(layout, delta, terms, runtime.n_users, shares)
-
-
-def pull_on_sharpness(
-    layout: Layout, terms: Terms, runtime: Runtime
-) -> Callable[[Floats, Floats], float]:
-    """Return a function that says how strongly the prior on the average person pulls at sharpness.
-
-    Of a consensus and all deviations, it tells what a user meets per unit of what the votes tell of
-    the user's sharpness: whoever comes later meets the same.
-    """
-    told = sharpness_told(layout, terms)
-    (of_all,) = runtime.total(float(told.sum()))
-    if not of_all > 0.0:
-        return lambda _consensus, _deviation: 0.0
-    per_told = terms.scales[1] / of_all
-    sharpness = layout.slots.threshold - len(terms.traits) - 1
-    toward = np.asarray(terms.reference) - np.mean(np.asarray(terms.reference))
-
-    def pull(consensus: Floats, deviation: Floats) -> float:
-        (mean,) = runtime.total(float(np.sum(told * deviation[sharpness])))
-        scores = consensus[layout.vector.scores] + per_told * mean * toward
-        return float(per_told * np.sum(scores * toward) / terms.score_variance)
-
-    return pull
 
 
 class Solver:
