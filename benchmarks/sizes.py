@@ -44,7 +44,7 @@ def losses(training: Comparisons, held_out: Comparisons, few_differ: float) -> n
     logs = model.predict_log_proba(held_out)
     happened = np.searchsorted(model.classes_, held_out.outcome)
     mean = -np.mean(logs[np.arange(len(happened)), happened])
-    return np.array([model.selection_.chosen.mean("log_loss").min(), mean])
+    return np.array([np.nanmin(model.selection_.chosen.mean("log_loss")), mean])
 
 
 def main() -> int:

@@ -329,7 +329,7 @@ def on_stopping(model: ISplitLBI) -> str:
     chosen = loss[int(np.argmin(np.abs(curves.times - model.time_)))]
     return (
         f"Held-out log-loss along the path: {loss[0]:.3f} before anybody leaves, {chosen:.3f} at "
-        f"the chosen time, {loss[-1]:.3f} at the end."
+        f"the chosen time, {loss[curves.n_known - 1]:.3f} where the paths without a fold ended."
     )
 
 

@@ -10,16 +10,25 @@ from sklearn.metrics import f1_score
 from sklearn.metrics import log_loss as sklearn_log_loss
 
 from isplitlbi import ISplitLBI, fitting
+from isplitlbi import selection as selection_module
 from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.data.splits import folds_within_user
 from isplitlbi.errors import InvalidSetting, PathFailed, UnreadableCheckpoint
 from isplitlbi.evaluation.simulate import simulate
 from isplitlbi.fitting import FitSettings, fit
 from isplitlbi.model.links import Logistic
+from isplitlbi.model.parameters import Parameters
 from isplitlbi.path import Ending
 from isplitlbi.runtime.local import Local
-from isplitlbi.selection import ESTIMATES, RULES, SCORINGS, score_votes
-from isplitlbi.solvers import Dynamics, Explicit, Implicit, PathSettings, follow
+from isplitlbi.selection import ESTIMATES, RULES, SCORINGS, Curves, score_votes
+from isplitlbi.solvers import (
+    Dynamics,
+    Explicit,
+    Implicit,
+    PathSettings,
+    fit_consensus,
+    follow,
+)
 from machines import Threads
 from votes import random_votes
 
@@ -445,3 +454,146 @@ def test_folds_that_somebody_asked_for_are_not_left_out_in_silence():
     votes = random_votes(3, n_users=2, n_items=3, n_votes=4)
     with pytest.raises(InvalidSetting, match="n_folds is 6, but there are only 4 votes"):
         ISplitLBI(n_folds=6).fit(votes)
+
+
+# --- paths that end when they have passed their best --------------------------------------------
+
+
+def through_all_times(monkeypatch):
+    monkeypatch.setattr(selection_module, "ENDED_BY", np.inf)
+
+
+FAR = [Dynamics(10.0, 30.0)]  # people go so far that they are soon predicted worse
+STUDIES = {
+    "few differ": {"n_users": 20, "n_items": 8, "votes_per_user": (30, 80)},
+    "tastes": {"n_users": 15, "n_items": 10, "votes_per_user": (40, 90), "taste_sd": 0.6},
+    "small tastes": {"n_users": 30, "n_items": 12, "votes_per_user": (30, 60), "taste_sd": 0.3,
+                     "abnormal_share": 0.0},
+    "no ties": {"n_users": 8, "n_items": 30, "votes_per_user": (80, 120), "threshold": None,
+                "abnormal_share": 0.0},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("design", STUDIES.values(), ids=STUDIES)
+def test_folds_that_end_early_choose_the_time_of_those_that_do_not(design, monkeypatch):
+    votes = simulate(random_state=1, **design).votes
+    ending = ISplitLBI(with_tests=False, n_jobs=1).fit(votes)
+    through_all_times(monkeypatch)
+    whole = ISplitLBI(with_tests=False, n_jobs=1).fit(votes)
+    assert_same_path(ending.path_, whole.path_, atol=0.0)
+    assert ending.time_ == whole.time_
+    one, other = ending.selection_.chosen, whole.selection_.chosen
+    assert one.n_known < other.n_known == len(one.times) == len(ending.path_.times)
+    for estimate, scoring in product(ESTIMATES, SCORINGS):
+        np.testing.assert_array_equal(
+            one.scores[estimate][scoring][:, : one.n_known],
+            other.scores[estimate][scoring][:, : one.n_known],
+        )
+    assert ending.selection_.temperature == whole.selection_.temperature
+
+
+def test_folds_whose_loss_rises_and_falls_again_are_followed_to_the_end(monkeypatch):
+    """Many who vote for one side leave first, and make everybody's predictions worse at first."""
+    votes = simulate(
+        n_users=150, n_items=100, votes_per_user=(4, 16), abnormal_share=0.5, deviation_sd=1.0,
+        threshold=0.3, sharpness=0.3, malicious={"always-left": 0.2}, random_state=0,
+    ).votes  # fmt: skip
+    ending = ISplitLBI(with_tests=False, n_jobs=1).fit(votes)
+    through_all_times(monkeypatch)
+    whole = ISplitLBI(with_tests=False, n_jobs=1).fit(votes)
+    assert ending.time_ == whole.time_
+    monkeypatch.undo()
+    monkeypatch.setattr(Curves, "ended_too_early", lambda *_: np.arange(0))
+    hasty = ISplitLBI(with_tests=False, n_jobs=1).fit(votes)
+    assert hasty.time_ < whole.time_
+
+
+def test_folds_of_several_candidates_end_each_for_itself(plain_votes, monkeypatch):
+    candidates = [Dynamics(nu, 30.0) for nu in (0.3, 10.0)]
+    options = {"scheme": Implicit(), "times": None}
+    ending = fitted(plain_votes, candidates, **options).selection
+    through_all_times(monkeypatch)
+    whole = fitted(plain_votes, candidates, **options).selection
+    assert (ending.time, ending.dynamics) == (whole.time, whole.dynamics)
+    assert min(each.n_known for each in ending.candidates) < 60
+
+
+@pytest.mark.parametrize("scoring", ["micro_f1", "macro_f1"])
+def test_no_fold_ends_early_where_the_time_is_not_chosen_by_log_loss(plain_votes, scoring):
+    found = fitted(plain_votes, scheme=Implicit(), times=None, scoring=scoring).selection
+    assert found.chosen.n_known == len(found.chosen.times)
+
+
+def test_folds_that_ended_too_early_are_followed_to_the_end(plain_votes, monkeypatch):
+    options = {"scheme": Implicit(), "times": None}
+    ending = fitted(plain_votes, FAR, **options).selection.chosen
+    assert ending.n_known < len(ending.times)
+    monkeypatch.setattr(Curves, "ended_too_early", lambda *_: np.arange(N_FOLDS))
+    told = []
+    again = fitted(plain_votes, FAR, progress=told.append, **options).selection.chosen
+    assert told[-1].done == pytest.approx(1.0)
+    through_all_times(monkeypatch)
+    assert_same_curves(again, fitted(plain_votes, FAR, **options).selection.chosen)
+
+
+@pytest.mark.parametrize("n_machines", [1, 3])
+def test_several_machines_end_a_path_at_the_same_time(plain_votes, n_machines):
+    options = {"scheme": Implicit(), "times": None}
+    here = fitted(plain_votes, FAR, **options).selection
+    machines = Threads(plain_votes, n_machines)
+    there = fitted(plain_votes, FAR, runtime=machines, **options).selection
+    assert there.chosen.n_known == here.chosen.n_known < len(here.chosen.times)
+    assert there.temperature == pytest.approx(here.temperature, rel=1e-6)
+    assert there.one_ranking == pytest.approx(here.one_ranking, rel=1e-6)
+    np.testing.assert_allclose(there.chosen.fold_weight, here.chosen.fold_weight)
+
+
+# --- how sure predictions are, beside one ranking for all ---------------------------------------
+
+
+def log_probabilities(votes, parameters):
+    """Return those of what was voted, and of all outcomes: left, tie, right."""
+    scores = [parameters.scores_of(user) for user in range(votes.n_users)]
+    margin = np.array([
+        scores[user][left] - scores[user][right]
+        for user, left, right in zip(votes.user, votes.left, votes.right, strict=True)
+    ])  # fmt: skip
+    threshold = np.array([parameters.threshold_of(user) for user in votes.user])
+    log = Logistic().log_probabilities(margin, threshold)
+    return log[np.arange(len(votes)), 1 - votes.outcome], log
+
+
+@pytest.mark.backend
+def test_the_temperature_is_the_best_for_the_votes_of_all_folds(plain_votes):
+    found = selected(plain_votes, scheme=Implicit())
+    parts = []
+    for training, held_out in folds_within_user(plain_votes, N_FOLDS, SEED):
+        path = followed(training, Implicit().rough())
+        parts.append(log_probabilities(held_out, path.at(found.time)))
+    happened, log = (np.concatenate(each) for each in zip(*parts, strict=True))
+    powers = np.exp(np.linspace(-1.0, 1.0, 2001))
+    losses = [np.sum(np.log(np.exp(p * log).sum(axis=1)) - p * happened) for p in powers]
+    assert found.temperature == pytest.approx(1.0 / powers[np.argmin(losses)], rel=0.02)
+
+
+def test_one_ranking_is_fitted_and_scored_on_the_same_folds(plain_votes):
+    found = selected(plain_votes, scheme=Implicit())
+    losses = []
+    for training, held_out in folds_within_user(plain_votes, N_FOLDS, SEED):
+        consensus = fit_consensus(training, Logistic(), DYNAMICS.delta)
+        alike = Parameters.of_consensus(held_out, consensus)
+        losses.append(-np.mean(log_probabilities(held_out, alike)[0]))
+    np.testing.assert_allclose(found.one_ranking_by_fold, losses, rtol=1e-8)
+    assert found.one_ranking == pytest.approx(np.average(losses, weights=found.chosen.fold_weight))
+
+
+def test_a_fit_warns_of_predictions_that_are_too_sure_and_of_rankings_that_do_not_help(caplog):
+    design = {"n_users": 6, "n_items": 40, "votes_per_user": (60, 80), "threshold": None}
+    votes = simulate(abnormal_share=0.0, random_state=0, score_sd=0.5, **design).votes
+    # Far too large a prior for people who are all alike.
+    model = ISplitLBI(with_tests=False, nu=30.0, scales={"sharpness": 0.0, "side": 0.0}).fit(votes)
+    assert model.selection_.temperature > 1.2
+    assert model.selection_.log_loss > model.selection_.one_ranking
+    for sentence in model.selection_.warnings():
+        assert sentence in caplog.messages
+    assert len(model.selection_.warnings()) == 2

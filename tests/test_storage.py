@@ -20,6 +20,7 @@ from isplitlbi.errors import PlaceTaken, UnreadableModel, UnreadablePath
 from isplitlbi.evaluation.simulate import simulate
 from isplitlbi.model.links import Logistic
 from isplitlbi.output.tables import predictions_table, users_table
+from isplitlbi.output.words import held_out_in_words
 from isplitlbi.solvers import Explicit
 from isplitlbi.storage import load_model, save_model
 from studies import QUICK, columns_of
@@ -99,12 +100,31 @@ def test_a_model_comes_back_as_it_was(tmp_path, settings):
         assert loaded.selection_ is None
     else:
         assert loaded.selection_.time == model.selection_.time
+        assert loaded.selection_.temperature == model.selection_.temperature is not None
+        assert loaded.selection_.one_ranking == model.selection_.one_ranking is not None
+        assert loaded.selection_.warnings() == model.selection_.warnings()
         np.testing.assert_array_equal(
             loaded.selection_.chosen.mean("micro_f1"), model.selection_.chosen.mean("micro_f1")
         )
     # It can be fitted again with the same settings, and stored again.
     assert_same_model(loaded.fit(model.votes()), model)
     save_model(loaded, tmp_path / "again")
+
+
+def test_a_folder_of_an_older_release_does_not_know_the_temperature(tmp_path):
+    save_model(fitted(), tmp_path / "model")
+    file = tmp_path / "model" / "selection.npz"
+    with np.load(file) as content:
+        known = {name: content[name] for name in content.files}
+    old = {name: known[name] for name in known if "power" not in name and name != "one_ranking"}
+    assert len(old) < len(known)
+    np.savez(file, **old)
+    loaded = load_model(tmp_path / "model")
+    assert loaded.selection_.temperature is None
+    assert loaded.selection_.one_ranking is None
+    assert loaded.selection_.warnings() == []
+    assert loaded.selection_.to_frame("polars")["temperature"].is_null().all()
+    assert "temperature" not in held_out_in_words(loaded.selection_)
 
 
 def test_the_day_of_the_fit_and_the_name_of_the_file_come_back(tmp_path):

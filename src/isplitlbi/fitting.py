@@ -10,12 +10,12 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
-from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from isplitlbi.cross_validation import CrossValidation
 from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.data.readers import Parts
 from isplitlbi.data.splits import DEFAULT_FOLDS
@@ -32,25 +32,15 @@ from isplitlbi.jobs import (
     FollowPath,
     Foretell,
     RefreshReference,
-    ScoreFold,
 )
 from isplitlbi.model.links import Link
 from isplitlbi.model.parameters import Parameters
 from isplitlbi.model.terms import PAPER, Terms
 from isplitlbi.path import MOST_SNAPSHOTS, Ending, RegularizationPath
-from isplitlbi.runtime.base import Runtime, Workforce
+from isplitlbi.runtime.base import Job, Runtime, Workforce
 from isplitlbi.runtime.local import Local
 from isplitlbi.runtime.progress import Progress, Reporter
-from isplitlbi.selection import (
-    ESTIMATES,
-    SCORINGS,
-    Curves,
-    Estimate,
-    FoldScores,
-    Rule,
-    Scoring,
-    Selection,
-)
+from isplitlbi.selection import Estimate, Rule, Scoring, Selection
 from isplitlbi.sizing import Search
 from isplitlbi.solvers.average import less_sharp, toward
 from isplitlbi.solvers.beside import follow_beside
@@ -457,36 +447,28 @@ class _Fit:
         reporter: Reporter,
     ) -> tuple[Selection, RegularizationPath | None, Model]:
         """Score the path of every model on every fold; follow the whole one if it may be."""
-        settings, n_folds = self.settings, len(folds)
-        share = 1.0 / (1 + len(models) * n_folds)
+        settings = self.settings
 
-        def job(number: int, fold: Fold) -> ScoreFold:
+        def path(number: int, fold: Fold) -> PathSettings:
             model = models[number]
             if found is not None:
                 model = model._replace(terms=model.terms.referring(found.references[fold.number]))
-            path, name = settings.path(model, grids[number]), f"candidate-{number}"
-            name += f"-fold-{fold.number}"
-            return ScoreFold(path, fold, settings.rule, name, self.checkpoints)
+            return settings.path(model, grids[number])
 
-        jobs: list[Any] = [job(*each) for each in product(range(len(models)), folds)]
+        candidates = [[path(number, fold) for fold in folds] for number in range(len(models))]
+        compared = CrossValidation(
+            candidates, folds, settings.scoring, settings.rule, settings.estimate,
+            cautious=settings.sizing is not None, checkpoints=self.checkpoints,
+        )  # fmt: skip
         # Where all snapshots are kept, the path of the only model need not wait for the folds.
-        beside = []
+        beside: list[Job] = []
         if len(models) == 1 and self.runtime.is_alone:
             beside = [self._whole_path(models[0], grids[0], None)]
-        results = self.runtime.side_by_side(
-            [(each, reporter.part(share)) for each in beside + jobs], reporter
-        )
-        scored = results[len(beside) :]
-        curves = [
-            _curves(model.dynamics, grid, scored[number * n_folds :][:n_folds], settings.scoring)
-            for number, (model, grid) in enumerate(zip(models, grids, strict=True))
-        ]
-        cautious = settings.sizing is not None
-        selection = Selection.best_of(
-            curves, settings.scoring, settings.rule, settings.estimate, cautious=cautious
-        )
+        selection, paths = compared.run(self.runtime, beside, reporter)
+        for sentence in selection.warnings():
+            log.warning("%s", sentence)
         chosen = models[selection.candidates.index(selection.chosen)]
-        return selection, results[0] if beside else None, chosen
+        return selection, paths[0] if paths else None, chosen
 
     def _whole_path(self, model: Model, times: Floats, chosen: float | None) -> FollowPath:
         path = self.settings.path(model, times)
@@ -501,15 +483,3 @@ class Sizing(NamedTuple):
     model: Model
     spreads: Mapping[str, float]
     references: Sequence[Floats | None]  # of the sharpness, by fold
-
-
-def _curves(
-    dynamics: Dynamics, times: Floats, scored: Sequence[FoldScores], scoring: Scoring
-) -> Curves:
-    by_fold = [each.by_name() for each in scored]
-    names = dict.fromkeys((*SCORINGS, scoring))
-    scores = {
-        estimate: {name: np.stack([fold[estimate][name] for fold in by_fold]) for name in names}
-        for estimate in ESTIMATES
-    }
-    return Curves(dynamics, times, np.array([each.weight for each in scored]), scores)

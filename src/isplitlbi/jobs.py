@@ -14,14 +14,17 @@ from isplitlbi.data.layout import Slots
 from isplitlbi.data.splits import DEFAULT_FOLDS, check_folds, held_out_parts, lower_first
 from isplitlbi.errors import PathFailed
 from isplitlbi.model.links import Link
+from isplitlbi.model.parameters import Parameters
 from isplitlbi.model.terms import Terms
 from isplitlbi.path import Ending, RegularizationPath, spread_out
 from isplitlbi.runtime.base import Runtime, Stored
 from isplitlbi.runtime.progress import Reporter
-from isplitlbi.selection import FoldScores, HeldOut, Rule, score_votes
+from isplitlbi.selection import Estimate, FoldScores, HeldOut, Rule, score_votes
 from isplitlbi.solvers.before_entry import residuals, times_of
 from isplitlbi.solvers.checkpoints import Checkpoints
+from isplitlbi.solvers.common import common_terms, fit_common
 from isplitlbi.solvers.driver import follow, foretell, room_for_snapshots
+from isplitlbi.solvers.likelihood import SCORE_VARIANCE
 from isplitlbi.solvers.scales import (
     Given,
     Sizes,
@@ -45,6 +48,7 @@ __all__ = [
     "Foretell",
     "RefreshReference",
     "ScoreFold",
+    "ScoreOneRanking",
     "ScoreSizes",
     "SizesScore",
 ]
@@ -205,37 +209,77 @@ class ScoreSizes:
         return SizesScore(sum(part.loss for part in parts), parts[0].consensus)
 
 
+class LossOfFold(NamedTuple):
+    """How well something predicts the votes of one fold."""
+
+    loss: float  # sum over votes
+    weight: float  # of the votes
+
+
+@dataclass(frozen=True, eq=False)
+class ScoreOneRanking:
+    """Fit one ranking for all without the votes of one fold, and predict these."""
+
+    settings: PathSettings  # of which link, terms and delta count
+    fold: Fold
+
+    def run(self, votes: Comparisons, runtime: Runtime, reporter: Reporter) -> LossOfFold:
+        """Return how well it predicts the users here."""
+        training, held_out = self.fold.parts(votes, runtime)
+        link, terms = self.settings.link, self.settings.terms
+        terms = common_terms(terms, has_ties=terms.has_ties)
+        # The paper's terms do not hold scores.
+        variance = min(terms.score_variance, SCORE_VARIANCE)
+        consensus = fit_common(
+            training, link, terms, variance=variance, delta=self.settings.dynamics.delta,
+            runtime=runtime,
+        )  # fmt: skip
+        alike = Parameters.of_consensus(held_out, consensus)
+        score = score_votes(held_out, alike, link, loops=runtime.loops)
+        weight = held_out.total_weight
+        return LossOfFold(score["log_loss"] * weight, weight)
+
+    def join(self, parts: Sequence[LossOfFold]) -> float:
+        """Return the mean loss of the votes of all machines."""
+        return sum(part.loss for part in parts) / sum(part.weight for part in parts)
+
+
 @dataclass(frozen=True)
 class ScoreFold:
-    """Follow a path without the votes of one fold, which it predicts."""
+    """Follow a path without the votes of one fold, which it predicts.
+
+    It ends when the log-loss of an estimate has long passed its best, where one is named.
+    """
 
     settings: PathSettings
     fold: Fold
     rule: Rule
+    ends_by: Estimate | None
     name: str  # of the checkpoint
     checkpoints: Checkpoints | None
 
     def run(
         self, votes: Comparisons, runtime: Runtime, reporter: Reporter
     ) -> tuple[Ending, FoldScores]:
-        """Return how the path ended, and how well it predicts the users here."""
+        """Return how the path ended, and how well it predicts all users."""
         training, others = self.fold.parts(votes, runtime)
         settings = replace(self.settings, scheme=self.settings.scheme.rough())
-        held_out = HeldOut(others, settings, self.rule, runtime.loops)
+        held_out = HeldOut(others, settings, self.rule, runtime, self.ends_by)
         checkpoint = None
         if self.checkpoints is not None:
-            filled = {"losses": held_out.losses, "tables": held_out.tables}
+            filled = held_out.found.arrays
             checkpoint = self.checkpoints.of_path(self.name, settings.scheme, runtime, filled)
         path = follow(
             training, settings, runtime, observe=held_out.observe, keep=False,
             checkpoint=checkpoint, reporter=reporter,
         )  # fmt: skip
-        return path.ending, FoldScores(held_out.losses, held_out.tables, held_out.weight)
+        return path.ending, held_out.found
 
     def join(self, parts: Sequence[tuple[Ending, FoldScores]]) -> FoldScores:
-        """Return how well the path predicts all users."""
-        _refuse_incomplete(parts[0][0])
-        return FoldScores.joined([scores for _, scores in parts])
+        """Return what all machines have found."""
+        ending, scores = parts[0]
+        _refuse_incomplete(ending)
+        return scores
 
 
 class _PartOfPath(NamedTuple):

@@ -62,9 +62,9 @@ from isplitlbi.model.parameters import Parameters
 from isplitlbi.model.terms import Terms
 from isplitlbi.output.tables import main_figures, ranking_table, users_table
 from isplitlbi.path import MOST_SNAPSHOTS, RegularizationPath, spread_out
-from isplitlbi.selection import ESTIMATES, SCORINGS, Curves, Selection
 from isplitlbi.solvers import SOLVERS, Dynamics
 from isplitlbi.stored_people import board_as_arrays, board_of, tests_as_arrays, tests_of
+from isplitlbi.stored_selection import selection_as_arrays, selection_from, selection_in_words
 
 __all__ = ["ESTIMATORS", "load_model", "refuse_existing", "save_model"]
 
@@ -181,7 +181,7 @@ def _write_model(model: ScoreEstimator, unfinished: Path) -> None:
             board = board_as_arrays(*without, fitted.summary.fingerprint)
             write_arrays(unfinished / "without.npz", board)
     if fitted.selection is not None:
-        write_arrays(unfinished / "selection.npz", _curves_as_arrays(fitted.selection))
+        write_arrays(unfinished / "selection.npz", selection_as_arrays(fitted.selection))
 
 
 def _description(model: ScoreEstimator) -> dict[str, Any]:
@@ -206,14 +206,7 @@ def _description(model: ScoreEstimator) -> dict[str, Any]:
             "options": dict(fitted.votes.options),
         }
     if fitted.selection is not None:
-        candidates = fitted.selection.candidates
-        description["selection"] = {
-            "scoring": fitted.selection.scoring,
-            "rule": fitted.selection.rule,
-            "estimate": fitted.selection.estimate,
-            "candidates": [asdict(curves.dynamics) for curves in candidates],
-            "chosen": candidates.index(fitted.selection.chosen),
-        }
+        description["selection"] = selection_in_words(fitted.selection)
     return description
 
 
@@ -336,16 +329,6 @@ def _parameters_as_arrays(parameters: Parameters) -> dict[str, Any]:
     }
 
 
-def _curves_as_arrays(selection: Selection) -> dict[str, Any]:
-    arrays = {}
-    for number, curves in enumerate(selection.candidates):
-        arrays[f"{number}_times"] = curves.times
-        arrays[f"{number}_fold_weight"] = curves.fold_weight
-        for estimate, scores in curves.scores.items():
-            arrays |= {f"{number}_{estimate}_{name}": values for name, values in scores.items()}
-    return arrays
-
-
 # --- what is read --------------------------------------------------------------------------------
 
 
@@ -386,7 +369,8 @@ def _loaded(source: Path) -> ScoreEstimator:
     if not (same_fit and same_votes and _fit_together(parameters, votes, summary)):
         raise UnreadableModel(f"{source}: its files do not belong together; fit the model again.")
     if "selection" in described and time is not None:
-        selection = _selection_of(source, described["selection"], time)
+        arrays = read_arrays(source / "selection.npz")
+        selection = selection_from(arrays, described["selection"], time)
     link = link_named(settings["link"])
     fitted = Fitted(
         votes, summary, link, dynamics, time, parameters, path, selection, chosen=chosen,
@@ -476,25 +460,3 @@ def _standing_of(source: Path, fitted: Fitted) -> Standing | None:
     if not same_votes or shapes not in (of_all, ((n_items,), (n_items,))):
         raise UnreadableModel(f"{source}: its files do not belong together; fit the model again.")
     return found
-
-
-def _selection_of(source: Path, described: dict[str, Any], time: float) -> Selection:
-    content = read_arrays(source / "selection.npz")
-    names = dict.fromkeys((*SCORINGS, described["scoring"]))
-    candidates = tuple(
-        Curves(
-            Dynamics(**dynamics),
-            content[f"{number}_times"],
-            content[f"{number}_fold_weight"],
-            {
-                estimate: {name: content[f"{number}_{estimate}_{name}"] for name in names}
-                for estimate in ESTIMATES
-            },
-        )
-        for number, dynamics in enumerate(described["candidates"])
-    )
-    chosen = candidates[described["chosen"]]
-    return Selection(
-        candidates, described["scoring"], described["rule"], chosen, time,
-        described.get("estimate", "dense"),  # the only one in older folders
-    )  # fmt: skip

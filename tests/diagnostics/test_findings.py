@@ -38,6 +38,8 @@ EXAMPLES = [
     individual.ThresholdsHelp(**LOSSES),
     individual.NoHelp(**LOSSES),
     individual.Unclear(**LOSSES),
+    individual.WrongTemperature(1.6, 0.05),
+    individual.WorseThanOneRanking(0.7, 0.6, 0.01),
     items.Disconnected([["a", "b", "c"], ["d", "e"]]),
     items.NoContradictions(40),
     items.AlwaysWins(["a"], [1]),

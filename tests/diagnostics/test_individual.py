@@ -11,6 +11,7 @@ from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.diagnostics import facts, individual
 from isplitlbi.diagnostics.check import check
 from isplitlbi.evaluation.simulate import few_votes_study, malicious_study, paper_study, simulate
+from isplitlbi.model.temperature import Powers
 from votes import random_votes, rebuilt
 
 
@@ -65,7 +66,8 @@ def test_a_few_votes_are_too_few_to_tell():
 
 def test_users_are_the_independent_units_of_the_interval():
     before, after, weight = np.array([[3.0, 5.0, 4.0], [2.0, 4.5, 4.0], [2.0, 5.0, 5.0]])
-    once = individual.Measurement(before, None, after, weight, (0.0, 0.0), 1.0).gain(before, after)
+    rest = (0.0, 0.0), 1.0, Powers(*np.ones((2, 5, 1)))
+    once = individual.Measurement(before, None, after, weight, *rest).gain(before, after)
     gains = before - after
     mean = gains.sum() / weight.sum()
     error = np.sqrt(np.sum((gains - mean * weight) ** 2) * 3 / 2) / weight.sum()
@@ -73,7 +75,7 @@ def test_users_are_the_independent_units_of_the_interval():
     freedom = weight.sum() ** 2 / np.sum(weight**2) - 1.0
     assert once.high - mean == pytest.approx(student.ppf(0.975, freedom) * error)
     # Every vote held out twice tells nothing new.
-    twice = individual.Measurement(2 * before, None, 2 * after, 2 * weight, (0.0, 0.0), 1.0)
+    twice = individual.Measurement(2 * before, None, 2 * after, 2 * weight, *rest)
     assert twice.gain(2 * before, 2 * after) == pytest.approx(once)
 
 
@@ -164,3 +166,41 @@ def test_real_votes_are_usable_and_judged(shared_data, name, expected):
     assert not diagnosis.is_serious
     (finding,) = (each for each in diagnosis.findings if each.code == individual.CODE)
     assert finding.details["verdict"] == expected
+
+
+# --- how sure predictions are -------------------------------------------------------------------
+
+
+def test_predictions_that_are_about_as_sure_as_they_should_be_are_no_finding():
+    codes = [finding.code for finding in check(paper_study(0).votes).findings]
+    assert "temperature" not in codes
+    assert "worse-than-one-ranking" not in codes
+
+
+@pytest.mark.parametrize(("factor", "said"), [(3.0, "too sure"), (0.3, "not sure enough")])
+def test_a_temperature_far_from_one_is_a_warning(monkeypatch, factor, said):
+    whole = individual.log_probabilities
+
+    def too_sure(*arguments, **options):
+        log = factor * whole(*arguments, **options)
+        return log - np.log(np.exp(log).sum(axis=-1, keepdims=True))
+
+    monkeypatch.setattr(individual, "log_probabilities", too_sure)
+    (finding,) = [
+        each for each in check(paper_study(0).votes).findings if each.code == "temperature"
+    ]
+    assert finding.severity.name == "WARNING"
+    assert finding.sentence.startswith(f"The model is {said} of itself")
+    assert finding.temperature == pytest.approx(factor, rel=0.15)
+    assert set(finding.details) == {"temperature", "standard_error"}
+
+
+def test_own_rankings_that_one_ranking_beats_are_a_warning(monkeypatch):
+    """Where tastes are taken to be far larger than they are."""
+    monkeypatch.setattr(individual, "TASTES", (200.0,))
+    finding = next(
+        each for each in check(healthy(n_users=40)).findings
+        if each.code == "worse-than-one-ranking"
+    )  # fmt: skip
+    assert finding.own_rankings_log_loss > finding.consensus_log_loss
+    assert finding.sentence.startswith("One ranking for all predicts held-out votes better")

@@ -16,6 +16,7 @@ from isplitlbi.data.comparisons import Comparisons
 from isplitlbi.data.layout import THRESHOLD, Layout, Slots, Vector, tally
 from isplitlbi.kernels import Problem
 from isplitlbi.model.links import LINKS, Logistic
+from isplitlbi.model.terms import PAPER, Terms
 from loops import (
     DELTA,
     ImplicitLoops,
@@ -122,16 +123,16 @@ def test_score_is_the_same_compiled(link, by_threshold, seed, weighted, scale, t
     terms, layout, rng = some_layout(seed, weighted, terms_with(*traits))
     problem = Problem.of(layout, DELTA, terms)
     flow = random_flow(layout, rng, scale)
-    deviates = rng.random(layout.n_users) < 0.5
+    deviates, power = rng.random(layout.n_users) < 0.5, np.exp(rng.uniform(-2.8, 2.8))
     results = []
     for loops in (plain, compiled):
         confusion = np.full((3, 3), np.nan)
-        loss = loops.score(
-            link, problem, flow.consensus, flow.deviation, deviates, by_threshold, confusion
+        found = loops.score(
+            link, problem, flow.consensus, flow.deviation, deviates, by_threshold, power, confusion
         )
-        results.append((loss, confusion))
+        results.append((*found, confusion))
     all_close(results)
-    assert results[0][1].sum() == pytest.approx(np.sum(layout.edges.counts))
+    assert results[0][-1].sum() == pytest.approx(np.sum(layout.edges.counts))
 
 
 def test_users_without_votes_in_a_subset_are_the_same_compiled():
@@ -290,11 +291,39 @@ def test_a_score_is_the_loss_of_the_votes_and_what_would_be_said_of_them(link):
         expected = plain.loss_and_gradient(
             link, problem, flow.consensus, deviation, room_for_gradient(layout)
         )
-        assert plain.score(*args, deviates, True, confusion) == pytest.approx(expected, rel=1e-12)
+        loss, *_ = plain.score(*args, deviates, True, 1.0, confusion)
+        assert loss == pytest.approx(expected, rel=1e-12)
         np.testing.assert_allclose(confusion.sum(axis=1), np.sum(layout.edges.counts, axis=1))
     margin, threshold = plain.margins(problem, flow.consensus, 0.0 * flow.deviation)
     of_ties = np.sum(np.array(layout.edges.counts)[:, np.abs(margin) <= threshold])
     assert confusion[:, 1].sum() == pytest.approx(of_ties)
+
+
+@every_link
+@pytest.mark.parametrize("ties", ["bounded", "log", "none"])
+@pytest.mark.parametrize("power", [0.3, 1.0, 2.5])
+def test_a_score_knows_how_the_loss_bends_by_the_power_of_the_probabilities(link, ties, power):
+    terms = PAPER if ties == "bounded" else Terms.named(["taste"], has_ties=ties == "log")
+    votes = random_votes(6, n_users=5, n_items=5, n_votes=120, tie_share=0.3 * terms.has_ties)
+    layout = terms.layout(votes)
+    flow = random_flow(layout, np.random.default_rng(0), 1.0, terms)
+    problem, everybody = Problem.of(layout, DELTA, terms), np.ones(layout.n_users, dtype=bool)
+    answering, confusion = terms.answering(link), np.empty((3, 3))
+    at = answering, problem, flow.consensus, flow.deviation
+    _, slope, bend = plain.score(*at, everybody, False, power, confusion)
+
+    def loss(power):
+        log = np.stack(answering.outcomes(*plain.margins(*at[1:])), axis=-1)
+        log = log if terms.has_ties else log[:, ::2]
+        counts = np.stack(layout.edges.counts, axis=1)
+        counts = counts if terms.has_ties else counts[:, ::2]
+        raised = np.exp(log) ** power
+        return -np.sum(counts * np.log(raised / raised.sum(axis=1, keepdims=True)))
+
+    step = 1e-4
+    assert slope == pytest.approx((loss(power + step) - loss(power - step)) / (2 * step), rel=1e-5)
+    second = (loss(power + step) - 2.0 * loss(power) + loss(power - step)) / step**2
+    assert bend == pytest.approx(second, rel=1e-3)
 
 
 # --- the group soft threshold --------------------------------------------------------------

@@ -46,9 +46,9 @@ def test_loops_of_the_explicit_scheme_are_the_same_compiled(link, terms, seed, w
         flow, gradient, confusion = copied(start), room_for_gradient(layout), np.empty((3, 3))
         at = flow.consensus, flow.deviation
         bounds = loops.threshold_curvature(answering, problem, *at, *decided_and_ties(layout))
-        loss = loops.score(answering, problem, *at, deviates, False, confusion)
+        scored = loops.score(answering, problem, *at, deviates, False, numbers[1], confusion)
         step = loops.explicit_step(answering, problem, flow, gradient, *numbers)
-        results.append((*bounds, loss, confusion, *step, *flow, *gradient))
+        results.append((*bounds, *scored, confusion, *step, *flow, *gradient))
     all_close(results, 1e-9)
 
 

@@ -344,6 +344,16 @@ def test_the_table_of_users_says_how_many_there_are_of_each_kind(model, page):
     assert shown in visible
 
 
+def test_the_report_says_how_sure_predictions_are_beside_one_ranking_for_all(model, source):
+    found, visible = model.selection_, html.unescape(source)
+    assert (
+        f"log-loss {found.log_loss:.3f}, with one ranking for all {found.one_ranking:.3f}; "
+        f"temperature {found.temperature:.2f}" in visible
+    )
+    for sentence in found.warnings(model.nouns):
+        assert sentence in visible
+
+
 def test_held_out_scores_are_those_of_the_curves(model, source):
     curves = model.selection_.chosen
     at = int(np.argmin(np.abs(curves.times - model.time_)))
@@ -461,9 +471,12 @@ def test_the_curves_of_both_estimates_are_in_the_page(model, told):
     for scoring in ("log_loss", "micro_f1", "macro_f1"):
         for estimate in ("dense", "sparse"):
             shown = told["curves"][f"{scoring} {estimate}"]
-            np.testing.assert_allclose(shown["mean"], curves.mean(scoring, estimate), rtol=1e-4)
-            np.testing.assert_allclose(shown["spread"], curves.spread(scoring, estimate), rtol=1e-4)
-    assert np.any(curves.mean("log_loss") != curves.mean("log_loss", "sparse"))
+            for name in ("mean", "spread"):
+                expected = getattr(curves, name)(scoring, estimate)[: curves.n_known]
+                np.testing.assert_allclose(shown[name], expected, rtol=1e-4)
+    assert len(told["curves"]["times"]) == curves.n_known
+    known = slice(curves.n_known)
+    assert np.any(curves.mean("log_loss")[known] != curves.mean("log_loss", "sparse")[known])
 
 
 def test_the_script_gets_every_pair_in_the_order_of_the_leaderboard(model, told, monkeypatch):

@@ -72,6 +72,26 @@ def test_an_interrupted_path_goes_on_to_the_same_end(tmp_path, scheme, on_disk, 
     assert_same_path(again, whole)
 
 
+@every_scheme
+def test_a_path_that_its_observer_has_ended_is_not_followed_further(tmp_path, scheme):
+    file, seen = tmp_path / "path.npz", []
+
+    def enough(index, _state):
+        seen.append(index)
+        return index == 7
+
+    def followed():
+        checkpoint = Checkpoint(file, scheme, every=1e6)
+        return follow(VOTES, settings_of(scheme), observe=enough, checkpoint=checkpoint)
+
+    ended, again, whole = followed(), followed(), follow(VOTES, settings_of(scheme))
+    assert seen == list(range(8))
+    assert_same_path(again, ended)
+    assert ended.ending is whole.ending
+    np.testing.assert_array_equal(ended.times, TIMES[:8])
+    np.testing.assert_array_equal(ended.deviation, whole.deviation[:8])
+
+
 def test_snapshots_that_are_gone_are_missed(tmp_path):
     keep, file = tmp_path / "snapshots", tmp_path / "path.npz"
     arguments = (VOTES, settings_of(Implicit()))
@@ -172,6 +192,8 @@ def test_an_interrupted_fit_goes_on_to_the_same_model(tmp_path, others, moment):
             for estimate, scores in one.scores.items():
                 for scoring, values in scores.items():
                     np.testing.assert_array_equal(values, other.scores[estimate][scoring])
+                np.testing.assert_array_equal(one.powers[estimate], other.powers[estimate])
+        assert resumed.selection_.one_ranking == whole.selection_.one_ranking
 
 
 def test_checkpoints_of_another_fit_are_refused(tmp_path):

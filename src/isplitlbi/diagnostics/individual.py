@@ -31,6 +31,14 @@ from isplitlbi.diagnostics.findings import Finding, Severity
 from isplitlbi.model.answering import log_probabilities
 from isplitlbi.model.differences import LEVEL
 from isplitlbi.model.links import Logistic
+from isplitlbi.model.temperature import (
+    USEFUL_GAIN,
+    Powers,
+    best_power,
+    log_probability_at,
+    warning_of_one_ranking,
+    warning_of_temperature,
+)
 from isplitlbi.model.terms import Terms
 from isplitlbi.nouns import Nouns
 from isplitlbi.runtime.local import Local
@@ -48,7 +56,6 @@ MOST_MEASURED = 200_000
 FEWEST_HELD_OUT = 100
 N_FOLDS = 5
 TASTES = (1.0, 4.0, 2.0, 0.5, 0.25)  # multiples of the variance of tastes that votes suggest
-USEFUL_GAIN = 0.01  # of log-loss per vote
 MOSTLY = 0.75  # of the gain is due to thresholds: rankings are not worth the word
 
 
@@ -59,13 +66,17 @@ def verdict_on(votes: Comparisons, *, sides: Sides = "known") -> Finding | None:
 
 
 def individual_rankings(facts: Facts) -> Iterator[Finding]:
-    """Find out whether individual rankings help, by measurement."""
+    """Find out whether individual rankings help, by measurement, and how well they predict."""
     if len(facts.active_users) < 2 or facts.decided == 0:
         return
     if not facts.has_sides:  # which side an item was on must not count, in folds neither
         facts = Facts.of(lower_first(facts.votes), has_sides=False)
     measured = measure(facts.votes, has_sides=facts.has_sides)
-    yield TooFewVotes() if measured is None else _verdict(measured)
+    if measured is None:
+        yield TooFewVotes()
+        return
+    yield _verdict(measured)
+    yield from _warnings(measured)
 
 
 # --- the findings -------------------------------------------------------------------------------
@@ -185,6 +196,36 @@ class Unclear(_Measured):
         return f"{TOO_FEW.format(users=nouns.users)}: {self._both}"
 
 
+@dataclass(frozen=True)
+class WrongTemperature(Finding):
+    """The model is too sure of itself, or not sure enough."""
+
+    severity = Severity.WARNING
+    code = "temperature"
+    temperature: float  # of the predictions of held-out votes by everybody's own rankings
+    standard_error: float  # of its logarithm
+
+    def in_words(self, nouns: Nouns) -> str:
+        """Say it to a person who calls items and users by these nouns."""
+        return warning_of_temperature(self.temperature, self.standard_error, nouns) or ""
+
+
+@dataclass(frozen=True)
+class WorseThanOneRanking(Finding):
+    """One ranking for all predicts better than everybody's own."""
+
+    severity = Severity.WARNING
+    code = "worse-than-one-ranking"
+    own_rankings_log_loss: float
+    consensus_log_loss: float
+    standard_error: float  # of the difference
+
+    def in_words(self, nouns: Nouns) -> str:
+        """Say it to a person who calls items and users by these nouns."""
+        losses = self.own_rankings_log_loss, self.consensus_log_loss
+        return warning_of_one_ranking(*losses, self.standard_error, nouns) or ""
+
+
 # --- the experiment -----------------------------------------------------------------------------
 
 
@@ -206,6 +247,7 @@ class Measurement(NamedTuple):
     weight: Floats
     predicted: tuple[float, float]  # shares of the votes, by one ranking for all and by own ones
     nu: float  # for which people's own did best, on average over the folds
+    powers: Powers  # by fold, that would have predicted best from those by own rankings
 
     def mean(self, losses: Floats) -> float:
         """Return the mean loss per vote."""
@@ -239,6 +281,7 @@ def measure(votes: Comparisons, *, has_sides: bool = True) -> Measurement | None
     fold = rng.integers(N_FOLDS, size=n_units(votes))[units(votes)]
     n_folds = N_FOLDS if len(votes) * N_FOLDS <= MOST_MEASURED else 1  # one says enough of many
     losses, nus = np.zeros((2 + len(TASTES), votes.n_users)), np.zeros(len(TASTES))
+    powers: list[list[Powers]] = []
     predicted = np.zeros(len(losses))
     weight, terms = np.zeros(votes.n_users), _terms(votes, has_sides)
     n_held_out = 0
@@ -248,7 +291,8 @@ def measure(votes: Comparisons, *, has_sides: bool = True) -> Measurement | None
             runtime = runtime_for(training)
             sizes = estimate_sizes(training, Logistic(), terms, runtime)
             candidates = [sizes.resized({TASTE: factor}) for factor in TASTES]
-            lost, right = _losses(held_out, candidates, runtime)
+            lost, right, of_fold = _losses(held_out, candidates, runtime)
+            powers.append(of_fold)
             losses, predicted = losses + lost, predicted + right
             nus += [each.nu / n_folds for each in candidates]
             weight += sums(held_out.user, held_out.weight, votes.n_users)
@@ -261,7 +305,7 @@ def measure(votes: Comparisons, *, has_sides: bool = True) -> Measurement | None
     shares = predicted / weight.sum()
     return Measurement(
         alone, own_thresholds, own[best], weight, (float(shares[0]), float(shares[2 + best])),
-        float(nus[best]),
+        float(nus[best]), Powers(*np.array([each[best] for each in powers]).T[..., None]),
     )  # fmt: skip
 
 
@@ -295,6 +339,18 @@ def _verdict(measured: Measurement) -> Finding:
     )
 
 
+def _warnings(measured: Measurement) -> Iterator[Finding]:
+    """Say what is wrong with the predictions by everybody's own rankings."""
+    temperature = WrongTemperature(
+        float(measured.powers.temperature[0]), float(measured.powers.error[0])
+    )
+    gain = measured.gain(measured.consensus, measured.own)
+    worse = WorseThanOneRanking(
+        measured.mean(measured.own), measured.mean(measured.consensus), gain.standard_error
+    )
+    yield from (each for each in (temperature, worse) if each.sentence)
+
+
 def _is_useful(gain: Gain) -> bool:
     return gain.low > 0.0 and gain.mean > USEFUL_GAIN
 
@@ -310,21 +366,29 @@ def _terms(votes: Comparisons, has_sides: bool) -> Terms:
     )
 
 
-def _losses(held_out: Comparisons, sizes: Sequence[Sizes], runtime: Local) -> tuple[Floats, Floats]:
-    """Return losses per user, and how many votes are predicted in all.
+def _losses(
+    held_out: Comparisons, sizes: Sequence[Sizes], runtime: Local
+) -> tuple[Floats, Floats, list[Powers]]:
+    """Return losses per user, how many votes are predicted in all, and the best powers.
 
-    Of one ranking, of own thresholds, and of own rankings by sizes; the runtime has the votes that
-    these are fitted to.
+    The first two are of one ranking, of own thresholds, and of own rankings by sizes, the last of
+    the latter; the runtime has the votes that these are fitted to.
     """
     training, link, terms = runtime.votes, Logistic(), sizes[0].terms
     shown = Shown(held_out.left, held_out.right, held_out, np.arange(len(held_out)))
     happened = np.arange(len(held_out)), 1 - held_out.outcome
     weight = 1.0 if held_out.weight is None else held_out.weight
 
-    def judged(margin: Floats, threshold: Floats) -> tuple[Floats, float]:
+    def judged(margin: Floats, threshold: Floats) -> tuple[Floats, float, Powers]:
         said = log_probabilities(link, margin, threshold, has_ties=terms.has_ties)
         lost = sums(held_out.user, -weight * said[happened], held_out.n_users)
-        return lost, float(np.sum(weight * (said.argmax(axis=1) == happened[1])))
+        right = float(np.sum(weight * (said.argmax(axis=1) == happened[1])))
+
+        def derivatives(power: float) -> tuple[float, float]:
+            mean, variance = log_probability_at(said, power)
+            return float(np.sum(weight * (mean - said[happened]))), float(np.sum(weight * variance))
+
+        return lost, right, Powers(*np.array(best_power(derivatives)))
 
     alike = common_terms(terms)
     own_threshold = alike.sized({THRESHOLD: terms.scale(THRESHOLD)})
@@ -336,8 +400,8 @@ def _losses(held_out: Comparisons, sizes: Sequence[Sizes], runtime: Local) -> tu
         own.margin_and_threshold(held_out.user, shown.first, shown.second, shown)
         for own in everybodys_own
     ]
-    lost, right = zip(*(judged(*each) for each in known), strict=True)
-    return np.stack(lost), np.array(right)
+    lost, right, powers = zip(*(judged(*each) for each in known), strict=True)
+    return np.stack(lost), np.array(right), list(powers[2:])
 
 
 def _some_users(votes: Comparisons, rng: np.random.Generator) -> Comparisons:

@@ -10,7 +10,8 @@ from isplitlbi.kernels.numba_compiling import loop, part
 from isplitlbi.kernels.numba_links import varies
 from isplitlbi.kernels.numba_records import lent
 from isplitlbi.kernels.numba_votes import CHUNK, CHUNK_SIZE, ONE, index
-from isplitlbi.model.links import threshold_of
+from isplitlbi.model.answering import NEVER
+from isplitlbi.model.links import exp_minus, threshold_of
 
 
 @part
@@ -234,22 +235,39 @@ def log_threshold_curvature(link, problem, consensus, deviation):
 # --- scoring ---------------------------------------------------------------------------------
 
 
+@part
+def fill_outcomes(link, size, power, chunk):
+    """Fill the chunk with the log-probabilities of outcomes, their mean, and their variance."""
+    for k in range(size):
+        left, tie, right = link.outcomes(chunk[k], chunk[k + CHUNK])
+        chunk[k + index(2) * CHUNK] = left
+        chunk[k + index(3) * CHUNK] = tie
+        chunk[k + index(4) * CHUNK] = right
+        occurs = 1.0 * (tie > 0.5 * NEVER)
+        most = max(left, right, tie)
+        left, tie, right = left - most, occurs * (tie - most), right - most
+        of_left, of_right = exp_minus(-power * left), exp_minus(-power * right)
+        of_tie = occurs * exp_minus(-power * tie)
+        whole = of_left + of_tie + of_right
+        mean = (of_left * left + of_tie * tie + of_right * right) / whole
+        left, tie, right = left - mean, tie - mean, right - mean
+        variance = of_left * left * left + of_tie * tie * tie + of_right * right * right
+        chunk[k + index(5) * CHUNK] = most + mean
+        chunk[k + index(6) * CHUNK] = variance / whole
+
+
 @loop
-def score(link, problem, consensus, deviation, deviates, by_threshold, confusion):
-    edges, total = problem.edges, 0.0
+def score(link, problem, consensus, deviation, deviates, by_threshold, power, confusion):
+    edges, happened, expected, variance = problem.edges, 0.0, 0.0, 0.0
     confusion[:] = 0.0
     n_edges, user = index(len(edges.first)), np.int64(0)
-    chunk = np.empty(5 * CHUNK_SIZE)
+    chunk = np.empty(7 * CHUNK_SIZE)
     for first_edge in range(index(0), n_edges, CHUNK):
         size = min(CHUNK, n_edges - first_edge)
         user = fill_margins(
             lent(problem), user, first_edge, size, consensus, deviation, deviates, chunk
         )
-        for k in range(size):
-            left, tie, right = link.outcomes(chunk[k], chunk[k + CHUNK])
-            chunk[k + index(2) * CHUNK] = left
-            chunk[k + index(3) * CHUNK] = tie
-            chunk[k + index(4) * CHUNK] = right
+        fill_outcomes(link, size, power, chunk)
         for k in range(size):
             edge, margin, threshold = first_edge + k, chunk[k], chunk[k + CHUNK]
             left, tie = chunk[k + index(2) * CHUNK], chunk[k + index(3) * CHUNK]
@@ -264,5 +282,8 @@ def score(link, problem, consensus, deviation, deviates, by_threshold, confusion
             confusion[0, 1 - predicted] += left_wins
             confusion[1, 1 - predicted] += ties
             confusion[2, 1 - predicted] += right_wins
-            total -= left_wins * left + ties * tie + right_wins * right
-    return total
+            happened += left_wins * left + ties * tie + right_wins * right
+            n_votes = left_wins + ties + right_wins
+            expected += n_votes * chunk[k + index(5) * CHUNK]
+            variance += n_votes * chunk[k + index(6) * CHUNK]
+    return -happened, expected - happened, variance

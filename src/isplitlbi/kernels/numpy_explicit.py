@@ -15,6 +15,7 @@ from isplitlbi.kernels.numpy_blocks import Block
 from isplitlbi.model import metrics
 from isplitlbi.model.answering import Answering, LogThreshold
 from isplitlbi.model.links import threshold_of
+from isplitlbi.model.temperature import log_probability_at
 from isplitlbi.typing import Floats, Mask
 
 __all__ = [
@@ -190,12 +191,18 @@ def score(
     deviation: Floats,
     deviates: Mask,
     by_threshold: bool,
+    power: float,
     confusion: Floats,
-) -> float:
-    """Fill the confusion of predicted votes with the truth; return the sum of their losses.
+) -> tuple[float, float, float]:
+    """Fill the confusion of predicted votes with the truth.
 
     The first item of an edge is the one on the left. Users who do not deviate vote like the
     consensus. Predicted is a tie within the threshold, or else the most probable outcome.
+
+    Returns
+    -------
+    the sum of the losses of the votes; and, where probabilities are raised to that power and sum to
+    one again, the first and second derivative of that sum by the power
     """
     edges = problem.edges
     own = deviation * np.repeat(deviates, np.diff(problem.slots.start))
@@ -209,4 +216,7 @@ def score(
     counts = np.stack(edges.counts, axis=1)
     for place, outcome in enumerate((1, 0, -1)):
         confusion[:, place] = counts[predicted == outcome].sum(axis=0)
-    return -float(np.sum(counts * log_probabilities))
+    happened, n_votes = float(np.sum(counts * log_probabilities)), counts.sum(axis=1)
+    expected, variance = log_probability_at(log_probabilities, power)
+    slope = float(np.sum(n_votes * expected)) - happened
+    return -happened, slope, float(np.sum(n_votes * variance))

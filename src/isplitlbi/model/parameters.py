@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from isplitlbi.data.comparisons import Comparisons
-from isplitlbi.data.layout import THRESHOLD, Layout, Shown, Slots, Vector
+from isplitlbi.data.layout import THRESHOLD, Shown, Slots, Vector
 from isplitlbi.model.links import HIGHEST_LOG, LOWEST_LOG, threshold_of
 from isplitlbi.model.terms import PAPER, Sharpness, Terms
 from isplitlbi.typing import Floats, Indices, Mask
@@ -89,8 +89,9 @@ class Parameters:
     @classmethod
     def of_consensus(cls, votes: Comparisons, consensus: Consensus) -> Parameters:
         """Return parameters in which nobody deviates."""
-        layout = Layout.of(votes)
-        return cls(layout.vector, layout.slots, consensus.values, np.zeros(layout.n_slots))
+        layout, terms = consensus.terms.layout(votes), consensus.terms
+        nothing = np.zeros(layout.n_slots)
+        return cls(layout.vector, layout.slots, consensus.values, nothing, terms)
 
     @property
     def common(self) -> Consensus:

@@ -85,7 +85,10 @@ def path(model: ScoreEstimator, axes: Axes | None = None) -> Axes:
 def cross_validation(
     model: ScoreEstimator, scoring: Scoring = "log_loss", axes: Axes | None = None
 ) -> Axes:
-    """Draw the held-out scores along the path, with their standard error over the folds."""
+    """Draw the held-out scores along the path, with their standard error over the folds.
+
+    They end where the path of the first fold has ended, long past its best.
+    """
     if model.selection_ is None:
         why = "it has no path" if model.path_ is None else "its time was given"
         raise InvalidSetting(f"this model has no cross-validation: {why}.")

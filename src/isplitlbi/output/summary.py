@@ -49,7 +49,7 @@ _NEVER_COMPARED = "never compared by this {user}: placed by the consensus."
 
 def print_fit(console: Console, model: ISplitLBI, folder: Path, seconds: float) -> None:
     """Print what a fit came to, and where to go on."""
-    from isplitlbi.output.words import chosen_in_words, lists_in_words
+    from isplitlbi.output.words import chosen_in_words, held_out_in_words, lists_in_words
 
     nouns = model.nouns
     console.print(f"Fitted in {seconds:.1f} s: {model.summary_.in_words(nouns)}.", markup=False)
@@ -59,8 +59,11 @@ def print_fit(console: Console, model: ISplitLBI, folder: Path, seconds: float) 
         console.print(
             f"Stopped at t = {model.time_:.3g} of the path ({chosen_in_words(model)}); "
             f"{len(model.left_consensus_)} of {nouns.n_users(len(model.users_))} have left the "
-            f"consensus at that time. {named}.\n"
+            f"consensus at that time. {named}."
         )
+        if model.selection_ is not None:
+            console.print(held_out_in_words(model.selection_))
+        console.print()
     else:
         console.print(f"There are no {nouns.users}, so there is one ranking for all.\n")
     print_differences(console, model)

@@ -55,12 +55,15 @@ def main_figures(model: ScoreEstimator) -> dict[str, Any]:
     if model.path_ is not None:
         found["steps"] = model.path_.n_steps
     if model.selection_ is not None:
-        curves = model.selection_.chosen
-        best = int(np.argmin(np.abs(curves.times - model.selection_.time)))
+        selection = model.selection_
+        curves = selection.chosen
+        best = int(np.argmin(np.abs(curves.times - selection.time)))
         found["held_out"] = {
-            scoring: float(curves.mean(scoring, model.selection_.estimate)[best])  # type: ignore[arg-type]
+            scoring: float(curves.mean(scoring, selection.estimate)[best])  # type: ignore[arg-type]
             for scoring in SCORINGS
         }
+        found["temperature"] = selection.temperature
+        found["one_ranking"] = selection.one_ranking
     return found
 
 

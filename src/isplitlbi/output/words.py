@@ -16,6 +16,7 @@ from isplitlbi.nouns import NOUNS, Nouns
 if TYPE_CHECKING:
     from isplitlbi.estimators import ScoreEstimator
     from isplitlbi.model.ranking import Ranking
+    from isplitlbi.selection import Selection
 
 __all__ = [
     "NO_TIES",
@@ -24,6 +25,7 @@ __all__ = [
     "effect_in_words",
     "factor",
     "habits_in_words",
+    "held_out_in_words",
     "is_bound",
     "lists_in_words",
     "meaning_of_lists",
@@ -137,6 +139,16 @@ def chosen_in_words(model: ScoreEstimator) -> str:
     if len(given) == 2 or model.terms_.ties == "bounded":
         return figures
     return f"{figures}, chosen from the votes" if not given else f"{figures}; {given[0]} was given"
+
+
+def held_out_in_words(selection: Selection) -> str:
+    """Say how well a fit predicts held-out votes, and how sure its predictions are."""
+    said = f"Held-out votes: log-loss {selection.log_loss:.3f}"
+    if selection.one_ranking is not None:
+        said += f", with one ranking for all {selection.one_ranking:.3f}"
+    if selection.temperature is not None:
+        said += f"; temperature {selection.temperature:.2f} (1 is right, more is too sure)"
+    return f"{said}."
 
 
 def meaning_of_lists(nouns: Nouns = NOUNS) -> dict[str, str]:

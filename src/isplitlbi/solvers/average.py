@@ -17,7 +17,7 @@ from isplitlbi.kernels import sharpness_told
 from isplitlbi.model.terms import Terms
 from isplitlbi.runtime.base import Runtime
 from isplitlbi.solvers.state import State
-from isplitlbi.typing import Floats
+from isplitlbi.typing import Floats, Mask
 
 __all__ = ["AveragePerson", "less_sharp", "toward"]
 
@@ -79,7 +79,7 @@ class AveragePerson:
 
 
 def less_sharp(
-    layout: Layout, terms: Terms, by: float, deviation: Floats, sparse: Floats, left: Floats
+    layout: Layout, terms: Terms, by: float, deviation: Floats, sparse: Floats, left: Mask
 ) -> tuple[Floats, Floats]:
     """Return deviations and strong parts of users who are all less sharp by so much.
 

@@ -34,6 +34,7 @@ class Resumed(NamedTuple):
 
     state: State
     n_done: int  # requested times behind it
+    is_over: bool  # whether the path ends there
     extra: dict[str, Floats]
 
 
@@ -83,7 +84,7 @@ class Checkpoint:
             found = _taken(arrays, "result_")
             for name, result in self.results.items():
                 result[:] = found[name]
-            return Resumed(state, header["n_done"], arrays)
+            return Resumed(state, header["n_done"], header["is_over"], arrays)
         except Exception as error:  # a damaged file may fail in any way
             raise UnreadableCheckpoint(
                 f"{self.file}: this checkpoint is damaged ({type(error).__name__}); "
@@ -94,9 +95,13 @@ class Checkpoint:
         self, state: State, n_done: int, extra: Mapping[str, Floats], *, last: bool = False
     ) -> None:
         """Write a state if it is time to, and always the last one of a path."""
+        if last or monotonic() >= self._due:
+            self._write(state, n_done, extra, is_over=last)
+
+    def _write(
+        self, state: State, n_done: int, extra: Mapping[str, Floats], *, is_over: bool
+    ) -> None:
         begun = monotonic()
-        if not last and begun < self._due:
-            return
         memory, remembered = None, dict[str, Floats]()
         if state.memory is not None:
             memory, remembered = self.scheme.pack(state.memory)
@@ -104,6 +109,7 @@ class Checkpoint:
             "time": state.time,
             "n_steps": state.n_steps,
             "n_done": n_done,
+            "is_over": is_over,
             "memory": memory,
         }
         arrays = {
@@ -165,7 +171,7 @@ class SharedCheckpoint(Checkpoint):
         old = self._files()
         self._folder.mkdir(parents=True, exist_ok=True)
         self.file = self._folder / f"{self._name}-{n_done}.npz"
-        super().offer(state, n_done, extra, last=True)
+        self._write(state, n_done, extra, is_over=last)
         self._runtime.any(False)  # until all have written
         for file in old:
             if file != self.file:

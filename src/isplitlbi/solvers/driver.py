@@ -43,7 +43,7 @@ NOTED_EVERY = 0.004
 # told beforehand, from so many; unless it takes no longer than this many seconds.
 TOLD_EVERY, TRIED_STEPS, WORTH_TELLING = 500, 20, 5.0
 
-Observer = Callable[[int, State], None]
+Observer = Callable[[int, State], bool | None]
 
 
 def follow(
@@ -71,7 +71,8 @@ def follow(
     initial
         Where to start; by default where a path of these terms begins. It is not changed.
     observe
-        Called at every requested time with its index and the state, which it must not change.
+        Called at every requested time with its index and the state, which it must not change. The
+        path ends there where it returns true: on all machines, or on none.
     keep
         Whether to keep the users' snapshots; without, memory does not grow with the times. A
         folder keeps them there, memory-mapped.
@@ -85,28 +86,26 @@ def follow(
     snapshots = _Snapshots((len(times), layout.vector.width), layout.n_slots, keep)
     average = AveragePerson(layout, settings.terms, runtime)
     resumed = None if checkpoint is None else checkpoint.restore()
-    if resumed is not None:
-        state, course = resumed.state, _Noted.restored(average, resumed.extra)
-        snapshots.restore(resumed.n_done, resumed.extra)
-    else:
-        state = _beginning(votes, settings, runtime, initial)
+    if resumed is None:
+        state, is_over = _beginning(votes, settings, runtime, initial), False
         course = _Noted(average, state)
+    else:
+        state, is_over = resumed.state, resumed.is_over
+        course = _Noted.restored(average, resumed.extra)
+        snapshots.restore(resumed.n_done, resumed.extra)
     told = _Told(settings, reporter)
+    told.now(state, is_over=is_over)
     walk = _Walk(layout, settings, runtime, state, course, told)
-    for index in range(snapshots.taken, len(times)):
-        here = walk.to(times[index])
-        if here is None:
-            break
-        here = average.shown(here)
+    while not is_over and (here := walk.to(times[snapshots.taken])) is not None:
+        index, here = snapshots.taken, average.shown(here)
         snapshots.take(here)
-        if observe is not None:
-            observe(index, here)
-        told.now(here)
+        is_over = observe is not None and bool(observe(index, here))
+        is_over |= index + 1 == len(times)
+        told.now(here, is_over=is_over)
         del here  # frees its arrays before the next step needs some
         # A later path goes on from the state, so that nothing may be left to do before it.
-        last = index + 1 == len(times)
-        if checkpoint is not None and (last or walk.state.time < times[index + 1]):
-            checkpoint.offer(walk.state, index + 1, snapshots.kept() | course.kept(), last=last)
+        if checkpoint is not None and (is_over or walk.state.time < times[index + 1]):
+            checkpoint.offer(walk.state, index + 1, snapshots.kept() | course.kept(), last=is_over)
     return walk.path(snapshots)
 
 
@@ -163,14 +162,14 @@ class _Told:
         self._times, self._reporter = settings.followed, reporter
         self._is_by_time = reporter is not None and not settings.scheme.works_together
 
-    def now(self, state: State) -> None:
-        """Tell, at a time that was asked for."""
+    def now(self, state: State, *, is_over: bool = False) -> None:
+        """Tell, at a time that was asked for; of a path that is over, nothing is left to do."""
         if self._reporter is not None:
             n_out = int(np.isfinite(state.entry_times).sum()) if self._reporter.is_heard else 0
             done = np.searchsorted(self._times, state.time, "right") / len(self._times)
             if self._is_by_time:
                 done = state.time / self._times[-1]
-            self._reporter.reach(Progress(float(done), state.time, n_out))
+            self._reporter.reach(Progress(1.0 if is_over else float(done), state.time, n_out))
 
     def on_the_way(self, state: State) -> None:
         """Tell now and then, between such times."""
@@ -238,7 +237,6 @@ class _Walk:
     ) -> None:
         self.state, self._before = state, replace(state)
         self._course, self._told = course, told
-        told.now(state)
         self.ending = Ending.COMPLETE
         self._stepper = settings.scheme.prepare(layout, settings, runtime)
         self._runtime = runtime

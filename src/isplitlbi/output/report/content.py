@@ -33,6 +33,7 @@ from isplitlbi.output.words import (
     NO_TIES,
     chance_in_words,
     effect_in_words,
+    held_out_in_words,
     meaning_of_lists,
     side_in_words,
 )
@@ -123,9 +124,8 @@ def tell(
         "common": _common(model),
         "n_users": len(model.users_),
         "n_times": len(times_shown(model)),
-        "scores": _scores(model),
+        **_prediction(model),
         "verdict": verdict,
-        "n_folds": None if model.selection_ is None else len(model.selection_.chosen.fold_weight),
         "settings": _settings(model),
         "citation": [PAPER, PROGRAM],
     }
@@ -314,6 +314,16 @@ def _capital(sentence: str) -> str:
 # --- how well it predicts, and how to get the same again -------------------------------------
 
 
+def _prediction(model: ScoreEstimator) -> dict[str, Any]:
+    """Return what is known of predictions of held-out votes."""
+    selection = model.selection_
+    return {
+        "n_folds": None if selection is None else len(selection.chosen.fold_weight),
+        "scores": _scores(model),
+        "sureness": _sureness(model),
+    }
+
+
 def _scores(model: ScoreEstimator) -> list[dict[str, Any]]:
     """Return held-out scores of own rankings and of the consensus alone, each at its time."""
     if model.selection_ is None or model.entry_times_.min() <= model.selection_.chosen.times[0]:
@@ -333,6 +343,14 @@ def _scores(model: ScoreEstimator) -> list[dict[str, Any]]:
             }
         )
     return rows
+
+
+def _sureness(model: ScoreEstimator) -> list[str]:
+    """Say how sure predictions of held-out votes are, and what is wrong with these."""
+    selection = model.selection_
+    if selection is None:
+        return []
+    return [held_out_in_words(selection), *selection.warnings(model.nouns)]
 
 
 def _settings(model: ScoreEstimator) -> list[tuple[str, str]]:

@@ -197,11 +197,13 @@ def _curves(model: ScoreEstimator) -> dict[str, Any] | None:
     if model.selection_ is None:
         return None
     chosen = model.selection_.chosen
-    curves: dict[str, Any] = {"times": chosen.times.tolist(), "time": model.selection_.time}
+    known = slice(chosen.n_known)
+    times = chosen.times[known].tolist()
+    curves: dict[str, Any] = {"times": times, "time": model.selection_.time}
     for scoring in SCORINGS:
         for estimate in ESTIMATES:
-            mean = chosen.mean(scoring, estimate)  # type: ignore[arg-type]
-            spread = np.nan_to_num(chosen.spread(scoring, estimate))  # type: ignore[arg-type]
+            mean = chosen.mean(scoring, estimate)[known]  # type: ignore[arg-type]
+            spread = np.nan_to_num(chosen.spread(scoring, estimate)[known])  # type: ignore[arg-type]
             rounded = [[_rounded(value) for value in part.tolist()] for part in (mean, spread)]
             curves[f"{scoring} {estimate}"] = dict(zip(("mean", "spread"), rounded, strict=True))
     return curves
