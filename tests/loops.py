@@ -3,7 +3,16 @@
 import numpy as np
 
 from isplitlbi import kernels
-from isplitlbi.kernels import HOLD_BACK, Anchor, Flow, Gradient, Problem, Rates, System
+from isplitlbi.kernels import (
+    HOLD_BACK,
+    Anchor,
+    Flow,
+    Gradient,
+    Problem,
+    Rates,
+    System,
+    sharpness_told,
+)
 from isplitlbi.model.terms import PAPER
 from votes import random_votes
 
@@ -66,12 +75,19 @@ def decided_and_ties(layout):
     return layout.sum_by_user(edges.first_wins + edges.second_wins), layout.sum_by_user(edges.ties)
 
 
+def problem_of(layout, delta, terms):
+    """Take votes as a fit does, with everybody's share in the average person."""
+    told = sharpness_told(layout, terms)
+    shares = terms.scales[1] * told / max(told.sum(), 1e-300)
+    return Problem.of(layout, delta, terms, shares=shares)
+
+
 class ImplicitLoops:
     """The loops of one step of the implicit scheme, users in two blocks, and what they fill."""
 
     def __init__(self, loops, link, layout, rng, scale, terms=PAPER):
         self.loops, self.link, self.slots = loops, terms.answering(link), layout.slots
-        self.problem = Problem.of(layout, DELTA, terms)
+        self.problem = problem_of(layout, DELTA, terms)
         self.width, self.n_slots, self.n_users = layout.vector.width, layout.n_slots, layout.n_users
         self.consensus, *old = random_flow(layout, rng, scale, terms)
         self.own = scale * rng.normal(size=self.n_slots)

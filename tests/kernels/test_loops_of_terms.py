@@ -5,7 +5,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from isplitlbi.kernels import Problem, newton
+from isplitlbi.kernels import newton
 from isplitlbi.model.links import LINKS, Logistic
 from loops import (
     DELTA,
@@ -16,6 +16,7 @@ from loops import (
     copied,
     decided_and_ties,
     plain,
+    problem_of,
     random_flow,
     room_for_gradient,
     some_layout,
@@ -38,7 +39,7 @@ few, some = settings(max_examples=4), settings(max_examples=8)
 @few
 def test_loops_of_the_explicit_scheme_are_the_same_compiled(link, terms, seed, weighted, scale):
     terms, layout, rng = some_layout(seed, weighted, terms)
-    problem, start = Problem.of(layout, DELTA, terms), random_flow(layout, rng, scale, terms)
+    problem, start = problem_of(layout, DELTA, terms), random_flow(layout, rng, scale, terms)
     numbers = rng.uniform([1e-4, 0.1, 1.0, 0.0], [1e-2, 10.0, 100.0, 1.0])
     deviates, answering = rng.random(layout.n_users) < 0.5, terms.answering(link)
     results = []
@@ -88,14 +89,18 @@ def test_loops_of_the_implicit_scheme_are_the_same_compiled(link, terms, seed, w
 @some
 def test_the_loss_is_that_of_the_margins_and_its_gradient_its_slope(link, terms, seed):
     terms, layout, rng = some_layout(seed, True, terms)
-    problem, answering = Problem.of(layout, DELTA, terms), terms.answering(link)
+    problem, answering = problem_of(layout, DELTA, terms), terms.answering(link)
     consensus, deviation, *_ = random_flow(layout, rng, 0.4, terms)
     gradient, unused = room_for_gradient(layout), room_for_gradient(layout)
 
     def loss(share, along):
-        """Return the loss of the votes and the cost of the prior on the consensus."""
+        """Return the loss of the votes and the cost of the prior on the average person."""
         moved = consensus + share * along[0], deviation + share * along[1]
-        prior = np.sum(problem.precision * moved[0] ** 2) - (problem.eased @ moved[0]) ** 2
+        person = moved[0]
+        if terms.has_sharpness:
+            own = moved[1][layout.slots.threshold - len(terms.traits) - 1]
+            person = person + np.sum(problem.shares * own) * problem.toward
+        prior = np.sum(problem.precision * person**2)
         return 0.5 * prior + plain.loss_and_gradient(answering, problem, *moved, unused)
 
     plain.loss_and_gradient(answering, problem, consensus, deviation, gradient)
@@ -116,7 +121,7 @@ def test_the_loss_is_that_of_the_margins_and_its_gradient_its_slope(link, terms,
 def test_margins_are_those_of_the_model(terms, seed):
     terms, layout, rng = some_layout(seed, False, terms)
     consensus, deviation, *_ = random_flow(layout, rng, 1.0, terms)
-    margin, level = plain.margins(Problem.of(layout, DELTA, terms), consensus, deviation)
+    margin, level = plain.margins(problem_of(layout, DELTA, terms), consensus, deviation)
     vector, slots, edges = layout.vector, layout.slots, layout.edges
     own = np.zeros((layout.n_users, vector.own_width))
     own[slots.owner, slots.coordinate] = deviation
@@ -185,7 +190,10 @@ def test_the_curvature_of_a_step_is_the_slope_of_its_slope(terms, out, seed):
         sides.append((value, gradient, -work.system.residual))
     _, gradient, diagonal = work.assemble(work.consensus, work.own)
     of_users = -work.system.residual
-    slope = gradient @ to_consensus + of_users @ to_own
+    sloping = gradient.copy()
+    if terms.has_sharpness:  # there is the mean of users, which is no slope
+        sloping[work.slots.common_threshold - len(terms.traits) - 1] = 0.0
+    slope = sloping @ to_consensus + of_users @ to_own
     scale = 1.0 + np.sum(np.abs(gradient)) + np.sum(np.abs(of_users)) + abs(sides[0][0])
     assert (sides[0][0] - sides[1][0]) / (2 * length) == pytest.approx(slope, abs=1e-6 * scale)
 
@@ -215,6 +223,9 @@ def matrices_of(work):
     sums = np.empty(width), np.empty(width)
     method["evaluate"](work.link, problem, anchor, work.consensus, work.own, system, sums)
     reach, eliminated, along = work.eliminate_users()
+    if reach > 0.0:
+        along += problem.precision * problem.toward
+        reach += np.sum(problem.precision * problem.toward**2)
     free, at = problem.common, problem.slots.common_threshold
     schur = (sums[1] - eliminated) * free + (1.0 - free)
     habits = method["curvature_of_habits"](problem, anchor, sums[1])
@@ -223,8 +234,9 @@ def matrices_of(work):
     def curved(x):
         system.residual[:], system.direction[:] = 0.0, x[width:]
         _, product = work.curvature_product(np.zeros(width), x[:width], 1.0)
-        product += (anchor.damping + problem.precision) * x[:width]
-        product -= problem.eased * (problem.eased @ x[:width])
+        held = np.empty(width)
+        method["hold_average"](problem, x[:width], product, system.product, held, 1.0)
+        product += anchor.damping * x[:width] + held
         return np.append(product * free, system.product)
 
     def preconditioned(r):
@@ -282,5 +294,5 @@ def test_the_direction_of_a_step_solves_its_system(terms, seed):
 
 LOOPS = (
     "assemble", "eliminate_users", "curvature_product", "conjugate_update", "move_users",
-    "hold_back", "squares", "is_free",
+    "hold_back", "squares", "is_free", "pull_sharpness",
 )  # fmt: skip

@@ -1,7 +1,6 @@
 """The contract of a term: what the layout, the kernels and a path ask of every one."""
 
 import json
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -230,28 +229,6 @@ def test_a_prior_holds_all_of_the_consensus(terms):
     assert {vector.place(name) for name in own} == set(np.flatnonzero(common == 0.0))
     if terms.has_ties:
         assert precision[vector.threshold] == 1.0 / LOG_THRESHOLD_VARIANCE
-
-
-@pytest.mark.parametrize(("n_users", "share"), [(1, 0.2), (3, 0.6), (5, 1.0), (50, 1.0)])
-def test_how_far_scores_are_apart_is_held_like_one_number_per_user(n_users, share):
-    reference = np.array([3.0, 1.0, 0.0, -1.0, 2.0])
-    terms = replace(sized_terms("all"), score_variance=0.5).referring(reference)
-    vector = terms.layout(random_votes(0, n_items=5, n_users=3)).vector
-    prior = terms.prior(vector, n_users, np.arange(5))
-    along = reference - reference.mean()
-    along /= np.linalg.norm(along)
-    np.testing.assert_allclose(prior @ along, share / 0.5 * along, atol=1e-12)
-    across = np.linalg.svd(along[None, :])[2][1:]
-    np.testing.assert_allclose(across @ prior, across / 0.5, atol=1e-12)
-    everywhere = terms.prior(vector, n_users, np.arange(vector.width))
-    np.testing.assert_allclose(everywhere[5:, 5:], np.diag(terms.precision(vector)[5:]))
-    assert not everywhere[:5, 5:].any()
-
-
-def test_without_a_sharpness_every_score_is_held_by_itself():
-    terms = sized_terms(["taste", "threshold"])
-    vector = terms.layout(random_votes(0)).vector
-    assert not terms.eased(vector, 1).any() and not PAPER.eased(Vector(2, (THRESHOLD,)), 1).any()
 
 
 @every_model

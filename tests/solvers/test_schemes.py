@@ -205,7 +205,8 @@ TRUE_PATHS = {
 
 @pytest.mark.parametrize(("model", "name"), TRUE_PATHS.values(), ids=TRUE_PATHS)
 def test_the_implicit_scheme_follows_the_explicit_one_whatever_the_terms(model, name):
-    terms, votes, dynamics, times = SIZED[model], with_features(), SLOW, np.geomspace(0.05, 2.0, 6)
+    # No time is one at which somebody leaves: there, a small error in time is a large one.
+    terms, votes, dynamics, times = SIZED[model], with_features(), SLOW, np.geomspace(0.05, 2.2, 6)
     if "features" in model:  # the first of two
         terms = sized_terms("all", features=("length",), has_ties=terms.has_ties)
     if not terms.has_ties:
