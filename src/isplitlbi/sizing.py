@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -26,6 +27,19 @@ USUAL_TRIALS = 16  # of sizes, for telling how far the work is
 ENOUGH_VOTES, FEWEST_FOLDS = 40_000, 2
 
 
+class Trial(NamedTuple):
+    """Sizes that were tried, how much the folds lose by them, and the consensus of each fold."""
+
+    sizes: Sizes
+    losses: Floats
+    consensus: list[Floats]
+
+    @property
+    def loss(self) -> float:
+        """Of all folds that decide."""
+        return float(np.sum(self.losses))
+
+
 class Search:
     """Looks for sizes that predict held-out votes best, before anybody leaves."""
 
@@ -33,6 +47,8 @@ class Search:
         self, runtime: Workforce, link: Link, folds: list[Fold], reporter: Reporter
     ) -> None:
         self.runtime, self.link, self.folds, self.reporter = runtime, link, folds, reporter
+        # A consensus without the votes of each fold: where its fits begin, and what sharpness
+        # refers to in them.
         self.starts: list[Floats | None] = [None] * len(folds)
         per_fold = runtime.summary.n_votes / max(len(folds), 1)
         self.n_deciding = max(FEWEST_FOLDS, math.ceil(ENOUGH_VOTES / max(per_fold, 1.0)))
@@ -41,72 +57,78 @@ class Search:
         """Return the best multiples of some variances, one after the other."""
         if not self.folds:
             return sizes
-        best = sizes, self._losses(sizes)
+        best = self._first(sizes)
         for name in names:
-            best = self._best_along(name, *best)
-        return best[0]
+            best = self._best_along(name, best)
+            self.starts[: len(best.consensus)] = best.consensus
+        return best.sizes
 
-    def _best_along(self, name: str, sizes: Sizes, losses: Floats) -> tuple[Sizes, Floats]:
+    def _best_along(self, name: str, here: Trial) -> Trial:
         """Go where the folds lose less, then to the bottom of a parabola through what was tried.
 
         What is larger has to prove itself, since folds differ by chance.
         """
-        here = sizes, losses
 
-        def beside(factor: float) -> tuple[Sizes, Floats]:
-            other = here[0].resized({name: factor})
-            return other, self._losses(other)
+        def beside(factor: float) -> Trial:
+            other = here.sizes.resized({name: factor})
+            same = np.array_equal(other.variances, here.sizes.variances)
+            if same and other.terms.score_variance == here.sizes.terms.score_variance:
+                return here  # it is as large, or as small, as it may be
+            return self._try(other)
 
         below, above = beside(1.0 / MULTIPLE), beside(MULTIPLE)
         for _ in range(MOST_MOVES):
-            if _is_clear(here[1] - above[1]):
+            if _is_clear(here.losses - above.losses):
                 below, here = here, above
                 above = beside(MULTIPLE)
-            elif np.sum(below[1]) < np.sum(here[1]):
+            elif below.loss < here.loss:
                 above, here = here, below
                 below = beside(1.0 / MULTIPLE)
             else:
                 break
-        slope, bend = below[1] - above[1], np.sum(below[1] - 2.0 * here[1] + above[1])
+        slope, bend = below.losses - above.losses, below.loss - 2.0 * here.loss + above.loss
         if bend <= 0.0 or (np.sum(slope) > 0.0 and not _is_clear(slope)):
             return here
         bottom = beside(MULTIPLE ** float(np.clip(0.5 * np.sum(slope) / bend, -1.0, 1.0)))
-        return min(here, bottom, key=lambda each: float(np.sum(each[1])))
+        return min(here, bottom, key=lambda each: each.loss)
 
     def lowered(self, sizes: Sizes) -> Sizes:
         """Return the same, or less of everything as long as the folds lose less by it."""
         if not self.folds:
             return sizes
-        here, losses = sizes, self._losses(sizes)
+        here = self._first(sizes)
         for _ in range(2 * MOST_MOVES):
-            below = here.resized(dict.fromkeys(here.terms.names, 1.0 / MULTIPLE))
-            found = self._losses(below)
-            if np.sum(found) >= np.sum(losses):
+            factors = dict.fromkeys(sizes.terms.names, 1.0 / MULTIPLE)
+            below = self._try(here.sizes.resized(factors))
+            if below.loss >= here.loss:
                 break
-            here, losses = below, found
-        return here
+            here = below
+        return here.sizes
 
     def references(self, sizes: Sizes) -> list[Floats | None]:
         """Return the reference of the sharpness in every fold."""
-        if self.folds and self.starts[0] is None:
-            self._losses(sizes)
+        if not self.folds:
+            return []
         n_items = len(self.runtime.summary.items)
-        return [None if start is None else start[:n_items] for start in self.starts]
+        return [found[:n_items] for found in self._try(sizes, len(self.folds)).consensus]
 
-    def _losses(self, sizes: Sizes) -> Floats:
-        """Return the losses of the folds that decide."""
-        is_first = self.starts[0] is None
+    def _first(self, sizes: Sizes) -> Trial:
+        """Try sizes on all folds, whose consensus then serves other trials."""
+        found = self._try(sizes, len(self.folds))
+        self.starts = list(found.consensus)
+        return Trial(sizes, found.losses[: self.n_deciding], found.consensus[: self.n_deciding])
+
+    def _try(self, sizes: Sizes, n_folds: int | None = None) -> Trial:
+        """Try sizes on the folds that decide, or on so many."""
+        n_folds = self.n_deciding if n_folds is None else n_folds
         jobs = [
             (ScoreSizes(self.link, sizes, fold, start), Reporter())
-            for fold, start in zip(self.folds, self.starts, strict=True)
+            for fold, start in zip(self.folds[:n_folds], self.starts[:n_folds], strict=True)
         ]
-        found: list[SizesScore] = self.runtime.side_by_side(
-            jobs if is_first else jobs[: self.n_deciding], self.reporter
-        )
-        if is_first:  # the consensus of the first sizes serves the others
-            self.starts = [each.consensus for each in found]
+        found: list[SizesScore] = self.runtime.side_by_side(jobs, self.reporter)
         self.reporter.advance(0.7 / USUAL_TRIALS)
-        return np.array([each.loss for each in found[: self.n_deciding]])
+        losses = np.array([each.loss for each in found])
+        return Trial(sizes, losses, [each.consensus for each in found])
 
 
 def _is_clear(gains: Floats) -> bool:

@@ -177,7 +177,8 @@ def fit_sized(
 ) -> Parameters:
     """Fit consensus and users before anybody leaves, roughly.
 
-    A consensus to start from is also the first reference of the sharpness, which is refreshed.
+    A consensus to start from is also the reference of the sharpness; without one, the reference is
+    found here, and refreshed once.
     """
     terms, dynamics, guess = sizes.terms, Dynamics(sizes.nu), None
     if start is not None:
@@ -186,7 +187,7 @@ def fit_sized(
         nothing = np.zeros(layout.n_slots)
         guess = Parameters(layout.vector, layout.slots, start, nothing, terms)
     fitted = fit_before_entries(votes, link, dynamics, runtime, ROUGH, terms, guess)
-    for _ in range((1 if start is not None else 2) if terms.has_sharpness else 0):
+    for _ in range(2 if terms.has_sharpness and start is None else 0):
         terms = terms.referring(fitted.common.scores.copy())
         fitted = fit_before_entries(votes, link, dynamics, runtime, ROUGH, terms, fitted)
     return fitted
