@@ -42,7 +42,7 @@ from isplitlbi.runtime.local import Local
 from isplitlbi.runtime.progress import Progress, Reporter
 from isplitlbi.selection import Estimate, Rule, Scoring, Selection
 from isplitlbi.sizing import Search
-from isplitlbi.solvers.average import less_sharp, toward
+from isplitlbi.solvers.average import less_sharp
 from isplitlbi.solvers.beside import follow_beside
 from isplitlbi.solvers.checkpoints import Checkpoints
 from isplitlbi.solvers.driver import follow
@@ -281,10 +281,8 @@ def fit_beside(fitted: Fitted, scheme: Scheme, local: Local) -> Fitted:
         raise InvalidSetting("this fit follows no path.")
     settings = PathSettings(fitted.link, dynamics, scheme, path.times, path.terms)
     found = follow_beside(local.votes, settings, path.known_course(), time, local)
-    layout, by = path.terms.layout(local.votes), _sharper_by(path, time)
-    own = found.deviation, found.sparse
-    if by != 0.0:
-        own = less_sharp(layout, path.terms, by, *own, found.entry_times <= time)
+    layout = path.terms.layout(local.votes)
+    own = less_sharp(layout, path.terms, path.sharper_by(time), *found[:2], found.has_left(time))
     beside = replace(
         path, slots=layout.slots, times=np.array([time]),
         consensus=path.consensus_at(time).values[None], deviation=own[0][None],
@@ -294,17 +292,6 @@ def fit_beside(fitted: Fitted, scheme: Scheme, local: Local) -> Fitted:
         fitted, votes=local.votes, summary=Summary.of(local.votes), parameters=beside.at(time),
         path=beside, selection=None, costs=None,
     )  # fmt: skip
-
-
-def _sharper_by(path: RegularizationPath, time: float) -> float:
-    """Return by how much the consensus that is shown is sharper than that of the path's steps."""
-    if not path.terms.has_sharpness or path.course is None:
-        return 0.0
-    along, vector = toward(path.terms), path.vector
-    steps = path.course.consensus[:, vector.scores] @ along
-    shown = path.consensus_at(time).scores @ along
-    square = float(along @ along)
-    return float(shown - np.interp(time, path.course.times, steps)) / square if square else 0.0
 
 
 def fit_crowd(votes: Comparisons, settings: FitSettings, runtime: Runtime) -> Fitted:
@@ -412,7 +399,7 @@ class _Fit:
         job = EstimateSizes(link, settings.terms, given, settings.seed or 0)
         sizes = self.runtime.run(job, Reporter())
         reporter.advance(0.3)
-        search, kappa = Search(self.runtime, link, folds, reporter), first.kappa
+        search, kappa = Search(self.runtime, link, folds, reporter.part(0.7)), first.kappa
         is_many = len(self.runtime.summary.users) >= MANY_USERS
         if given.nu is None and is_many and sizes.ordinary < FEW_DIFFER:
             if not settings.keeps_kappa:  # whoever leaves goes further, and sooner

@@ -126,6 +126,19 @@ class RegularizationPath:
         times = np.append(0.0, self.times)
         return Course(times, np.vstack([start, self.consensus]), np.zeros(len(times)))
 
+    def sharper_by(self, time: float) -> float:
+        """Return how much sharper the consensus is than in the coordinates of its course.
+
+        It is the average of those who have not left; the course is what a scheme has followed.
+        """
+        if self.course is None or not self.terms.has_sharpness or self.terms.reference is None:
+            return 0.0
+        along, scores = self.terms.per_sharpness, self.vector.scores
+        square = float(np.sum(along**2))
+        followed = np.interp(time, self.course.times, self.course.consensus[:, scores] @ along)
+        shown = float(self.consensus_at(time).scores @ along)
+        return (shown - float(followed)) / square if square > 0.0 else 0.0
+
     def sparse_at(self, time: float) -> Floats:
         """Return Gamma at any time of the path, linear between snapshots."""
         return self._between(self.sparse, time)

@@ -22,7 +22,7 @@ from isplitlbi.typing import Floats
 __all__ = ["Search"]
 
 MULTIPLE, MOST_MOVES = 4.0, 3  # of a variance, up or down
-USUAL_TRIALS = 16  # of sizes, for telling how far the work is
+TOLD_BY_A_TRIAL = 0.12  # of the work that is left: nobody knows how many trials there will be
 # Held-out votes that are enough to decide: where a few folds have as many, these decide alone.
 ENOUGH_VOTES, FEWEST_FOLDS = 40_000, 2
 
@@ -47,6 +47,7 @@ class Search:
         self, runtime: Workforce, link: Link, folds: list[Fold], reporter: Reporter
     ) -> None:
         self.runtime, self.link, self.folds, self.reporter = runtime, link, folds, reporter
+        self.left = 1.0  # of the work
         # A consensus without the votes of each fold: where its fits begin, and what sharpness
         # refers to in them.
         self.starts: list[Floats | None] = [None] * len(folds)
@@ -126,7 +127,8 @@ class Search:
             for fold, start in zip(self.folds[:n_folds], self.starts[:n_folds], strict=True)
         ]
         found: list[SizesScore] = self.runtime.side_by_side(jobs, self.reporter)
-        self.reporter.advance(0.7 / USUAL_TRIALS)
+        self.reporter.advance(TOLD_BY_A_TRIAL * self.left)
+        self.left *= 1.0 - TOLD_BY_A_TRIAL
         losses = np.array([each.loss for each in found])
         return Trial(sizes, losses, [each.consensus for each in found])
 

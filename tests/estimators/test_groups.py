@@ -103,7 +103,7 @@ def test_votes_without_ties_with_features_and_weights_are_grouped_too():
         n_users=12, n_items=5, votes_per_user=(15, 15), threshold=None, score_sd=1.0,
         abnormal_share=0.0, features={"length": 1.0}, side=(0.3, 0.2), random_state=0,
     ).votes  # fmt: skip
-    votes = votes.changed(weight=np.full(len(votes), 2.0))
+    votes = votes.changed(weight=np.full(len(votes), 2.0)).in_weight_unit(1.0)
     found = ISplitLBI(time=0.5, times=[0.2], kappa=5.0, with_tests=False).fit(votes).groups(2)
     assert len(found) == 1
     assert found.amount == 2.0 * len(votes)

@@ -79,7 +79,8 @@ def test_wins_ties_and_losses_add_up_to_votes(votes, model):
     won = ((left == first) & (outcome == 1)) | ((right == first) & (outcome == -1))
     assert board.wins[0] == np.count_nonzero(won)
     weight = np.full(len(votes), 0.5)
-    weighted = Counts.of(Comparisons.from_arrays(user, left, right, outcome, weight))
+    half = Comparisons.from_arrays(user, left, right, outcome, weight).in_weight_unit(1.0)
+    weighted = Counts.of(half)
     np.testing.assert_allclose(weighted.wins, Counts.of(votes).wins / 2)
 
 
@@ -163,9 +164,9 @@ def test_of_a_single_user_the_intervals_are_those_of_the_models_curvature():
     np.testing.assert_array_equal(standing.estimate, alone.consensus_)
     board = alone.leaderboard()
     assert np.all(board.low < board.high) and np.all(board.high - board.low < 2.0)
-    twice = MarginMLE().fit(
-        Comparisons.from_arrays(["x"] * len(user), left, right, outcome, np.full(len(user), 4.0))
-    )
+    four = np.full(len(user), 4.0)
+    heavy = Comparisons.from_arrays(["x"] * len(user), left, right, outcome, four)
+    twice = MarginMLE().fit(heavy.in_weight_unit(1.0))
     ratio = (board.high - board.low) / (twice.leaderboard().high - twice.leaderboard().low)
     np.testing.assert_allclose(ratio, 2.0, rtol=1e-2)
 

@@ -611,18 +611,26 @@ def test_the_table_opens_with_everybody_and_has_the_abnormal_users_list_by_list(
     assert page.locator("#table-told").inner_text() == f"{len(model.abnormal_users_)} users shown."
 
 
+def numbers_in(page, title):
+    """Return the numbers of a column; who never left has none, and stands last."""
+    texts = [text.split()[0] for text in column(page, title)]
+    numbers = [float(text) for text in texts if text != "–"]
+    assert "–" not in texts[: len(numbers)]
+    return numbers
+
+
 def test_a_heading_sorts_one_way_and_then_the_other(page):
     page.locator("#show-kind").select_option("everybody")
     page.locator("#users thead button", has_text="User").click()
     for title in ("Votes", "Effect", "Quality", "Left at"):
         heading = page.locator("#users thead th", has_text=title)
         heading.locator("button").click()
-        upwards = [float(text.split()[0]) for text in column(page, title)]
+        upwards = numbers_in(page, title)
         assert upwards == sorted(upwards) and len(set(upwards)) > 1
         assert heading.get_attribute("aria-sort") == "ascending"
         heading.locator("button").click()
         assert heading.get_attribute("aria-sort") == "descending"
-        downwards = [float(text.split()[0]) for text in column(page, title)]
+        downwards = numbers_in(page, title)
         assert downwards == sorted(upwards, reverse=True)
         assert page.locator("#users th[aria-sort=none]").count() == 7
 
@@ -709,7 +717,8 @@ def test_the_curve_follows_the_choice_of_score(page, model):
         for estimate in ("dense", "sparse"):
             mean, spread = curves.mean(scoring, estimate), curves.spread(scoring, estimate)
             expected += [mean - spread, mean + spread, mean]
-        np.testing.assert_allclose(drawn, expected, rtol=1e-4)
+        known = [line[: curves.n_known] for line in expected]  # folds may end before the last time
+        np.testing.assert_allclose(drawn, known, rtol=1e-4)
         caption = page.locator("#curves-caption").inner_text()
         assert scoring.replace("_", "-").lower() in caption.lower()
         assert f"is {drawn[2][at]:.3f}, plus or minus {drawn[1][at] - drawn[2][at]:.3f}" in caption

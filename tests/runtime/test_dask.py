@@ -226,8 +226,9 @@ def test_shards_see_features_in_units_of_all_votes(tmp_path, study):
     votes = Comparisons.from_frame(frame, features=["length"])
     folder = in_parts(tmp_path / "votes", frame, 3)
     read = [sources._read(file, {"features": ["length"]}) for file in sorted(folder.iterdir())]
-    census = sources.Census.sum([sources.Census.of(part) for part in read]).complete("votes")
-    known, bounds = (census.users, census.items, census.units), [0, 4, study.n_users]
+    census = sources.Census.sum([sources.Census.of(part, 1.0) for part in read])
+    census = census.complete("votes")
+    known, bounds = (census.users, census.items, census.units, 1.0), [0, 4, study.n_users]
     cut = [sources._cut(part, known, bounds, [0, 1]) for part in read]
     for number in range(2):
         first, end = bounds[number : number + 2]
@@ -246,8 +247,8 @@ def test_shards_keep_times_and_durations(tmp_path, study):
     votes = Comparisons.from_frame(frame, **how)
     folder = in_parts(tmp_path / "votes", frame, 3)
     read = [sources._read(file, how) for file in sorted(folder.iterdir())]
-    census = sources.Census.sum([sources.Census.of(part) for part in read])
-    known, bounds = (census.users, census.items, None), [0, 4, study.n_users]
+    census = sources.Census.sum([sources.Census.of(part, 1.0) for part in read])
+    known, bounds = (census.users, census.items, None, 1.0), [0, 4, study.n_users]
     cut = [sources._cut(part, known, bounds, [0, 1]) for part in read]
     for number in range(2):
         first, end = bounds[number : number + 2]

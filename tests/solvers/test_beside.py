@@ -44,7 +44,16 @@ def placed(votes, settings, path, *, backend=None, n_threads=1):
     return follow_beside(votes, settings, path.course, TIME, Local(votes, n_threads, backend))
 
 
+def as_shown(found, path):
+    """Return deviations from the consensus that a path shows: the average of those who stay."""
+    moved, sharper = found.deviation.copy(), path.sharper_by(TIME)
+    if path.terms.has_sharpness:
+        moved[path.slots.threshold - len(path.terms.traits) - 1] -= sharper
+    return moved
+
+
 def assert_same_as_on_path(found, path, tolerance):
+    found = found._replace(deviation=as_shown(found, path))
     own = path.deviation[AT]
     assert np.linalg.norm(found.deviation - own) <= tolerance * np.linalg.norm(own) + 1e-9
     assert_array_equal(np.isfinite(found.entry_times), np.isfinite(path.entry_times))
@@ -117,12 +126,12 @@ def test_who_stands_out_more_than_anybody_leaves_before_the_first_step_of_the_co
     found = placed(mine, settings, path)
     assert 0.0 < found.entry_times[worst] < 0.5 * path.entry_times[worst]
     # More steps change little, though they begin before those of the course.
-    times, consensus = path.course
+    times, consensus, pull = path.course
     between = np.sort(np.concatenate([times, 0.5 * (times[1:] + times[:-1])]))
     # In rows, as a course is: loops for arrays in columns would be compiled for this test alone.
     finer = np.column_stack([np.interp(between, times, column) for column in consensus.T])
     again = placed(mine, settings, replace(path, course=path.course._replace(
-        times=between, consensus=finer)))  # fmt: skip
+        times=between, consensus=finer, pull=np.interp(between, times, pull))))  # fmt: skip
     assert_allclose(again.entry_times[worst], found.entry_times[worst], rtol=0.01)
 
 

@@ -126,33 +126,32 @@ def follow_user(
     system: System,
     pull: Pull,
     course: Course,
-    told: float,
     chosen: float,
     enough: float,
     found: tuple[Floats, Floats],
 ) -> float:
     """Fill deviation and strong part of the only user at the chosen time; return when they left.
 
-    By what the user's votes have ``told`` of sharpness, the user shares the pull of the prior.
+    The pull of the course is what the user's own share in the average person meets.
 
     A user who has left, and whose deviations are known, is not followed any further. The time of
     leaving is infinite for who stays to the end. A Newton step shorter than ``enough``, relative to
     where it leads, is the last.
     """
     times, known, n_slots, norms = course.times, course.consensus, len(found[0]), np.zeros(1)
-    flow = beginning(link, problem, system, pull, known[0], told * course.pull[0])
+    flow = beginning(link, problem, system, pull, known[0], course.pull[0])
     rates = Rates(np.zeros(n_slots), np.zeros(n_slots), np.zeros(n_slots))
     size = math.sqrt(np.sum(flow.deviation * flow.deviation))
     longest = BEFORE_ENTRY * pull.coupling / size if size > 0.0 else math.inf
     time, last, entry, norm, place, is_known = times[0], 0.0, math.inf, 0.0, 1, False
     while place < len(times) and not (is_known and entry < math.inf):
         step, later, consensus = times[place] - time, times[place], known[place]
-        shared = told * course.pull[place]
+        shared = course.pull[place]
         if NEARLY * longest < step:
             step, later = longest, time + longest
             share = (later - times[place - 1]) / (times[place] - times[place - 1])
             consensus = known[place - 1] + share * (known[place] - known[place - 1])
-            before = told * course.pull[place - 1]
+            before = course.pull[place - 1]
             shared = before + share * (shared - before)
         else:
             place += 1

@@ -169,9 +169,7 @@ def newton_direction(
     to_sharpness = np.empty(width)
     reach = eliminate_users(work, users, own, system, of_users, to_sharpness)
     held = times(work.precision, work.toward)
-    if reach > 0.0:  # the same for the prior: the average person may stay where they are
-        add(to_sharpness, 1.0, held)
-        reach += dot(held, work.toward)
+    reach += spare_average(work, held, reach, to_sharpness)
     schur = freed(free, diagonal, of_users, 1.0)
     habits = curvature_of_habits(work, anchor, diagonal)
     per_habit = added(product, 2.0 / max(total(habits), 1e-300), habits)  # to an average vote
@@ -205,6 +203,14 @@ def newton_direction(
         slope += length * size
         add(solution, length, direction)
         n_steps += 1
+
+
+def spare_average(work: Any, held: Floats, reach: float, to_sharpness: Floats) -> float:
+    """Take the prior from the direction in which the average person stays; return what it was."""
+    if reach <= 0.0:
+        return 0.0
+    add(to_sharpness, 1.0, held)
+    return float(dot(held, work.toward))
 
 
 def free_to_move(
@@ -340,6 +346,7 @@ def lent(record: Any) -> Any:
 METHOD = (
     everybody,
     hold_average,
+    spare_average,
     evaluate,
     relative,
     free_to_move,

@@ -53,6 +53,23 @@ def fill_margins(problem, user, first_edge, size, consensus, deviation, deviates
     return user
 
 
+@part
+def hold_average(problem, consensus, deviation, gradient):
+    """Add what the prior on the average person's scores tells."""
+    slots, n_traits = problem.slots, len(problem.scales) - 2
+    n_sharp = len(slots.start) - 1 if len(problem.reference) > 0 else 0
+    sharper, pull = 0.0, 0.0
+    for user in range(n_sharp):
+        sharper += problem.shares[user] * deviation[slots.threshold[user] - n_traits]
+    for k in range(len(consensus)):
+        held = problem.precision[k] * (consensus[k] + sharper * problem.toward[k])
+        pull += held * problem.toward[k]
+        gradient.consensus[k] += held
+        gradient.consensus[k] *= problem.common[k]
+    for user in range(n_sharp):
+        gradient.slots[slots.threshold[user] - n_traits] += problem.shares[user] * pull
+
+
 @loop
 def loss_and_gradient(link, problem, consensus, deviation, gradient):
     slots, edges, scales, reference = (
@@ -107,18 +124,7 @@ def loss_and_gradient(link, problem, consensus, deviation, gradient):
             gradient.slots[slot] *= scales[max(slot - last + n_traits + 1, 0)]
         if len(reference) > 0:
             gradient.slots[sharpness] = by_sharpness
-    sharper, pull = 0.0, 0.0
-    if len(reference) > 0:
-        for user in range(len(slots.start) - 1):
-            sharper += problem.shares[user] * deviation[slots.threshold[user] - n_traits]
-    for k in range(len(consensus)):
-        held = problem.precision[k] * (consensus[k] + sharper * problem.toward[k])
-        pull += held * problem.toward[k]
-        gradient.consensus[k] += held
-        gradient.consensus[k] *= problem.common[k]
-    if len(reference) > 0:
-        for user in range(len(slots.start) - 1):
-            gradient.slots[slots.threshold[user] - n_traits] += problem.shares[user] * pull
+    hold_average(problem, consensus, deviation, gradient)
     return total
 
 

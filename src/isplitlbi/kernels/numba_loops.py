@@ -82,7 +82,7 @@ def total_of_user(problem, consensus, own, user, room):
 
 
 @inlined
-def lean_on_sharpness(problem, user, system, own, room):
+def lean_on_sharpness(problem, user, system, own, room, gradient):
     """Fill what belongs to one user's sharpness; the user's own coordinates are as they were."""
     slots = problem.slots
     first_slot, last = index(slots.start[user]), index(slots.threshold[user])
@@ -106,6 +106,7 @@ def lean_on_sharpness(problem, user, system, own, room):
     for slot in range(sharpness, last + ONE):
         system.lean[slot] = 0.0
         system.pull[slot] = 0.0
+    gradient[index(slots.coordinate[sharpness])] += problem.shares[user] * own[sharpness]
 
 
 @loop
@@ -167,10 +168,7 @@ def assemble_users(link, problem, users, anchor, point, system, sums, room):
             diagonal[coordinate] += bent[k]
         own[last] = room.kept[at]
         if has_sharpness:
-            lean_on_sharpness(problem, user, system, own, room)
-            sharpness = last - n_traits
-            mine = problem.shares[user] * own[sharpness]
-            gradient[index(slots.coordinate[sharpness])] += mine
+            lean_on_sharpness(problem, user, system, own, room, gradient)
         if bounded == 0.0:
             gradient[common] += slope[at]
             diagonal[common] += bent[at]

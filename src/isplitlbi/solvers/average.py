@@ -19,13 +19,7 @@ from isplitlbi.runtime.base import Runtime
 from isplitlbi.solvers.state import State
 from isplitlbi.typing import Floats, Mask
 
-__all__ = ["AveragePerson", "less_sharp", "toward"]
-
-
-def toward(terms: Terms) -> Floats:
-    """Return the reference of the sharpness around its mean, in the unit of the term."""
-    reference = np.asarray(terms.reference)
-    return np.asarray(terms.scales[1] * (reference - np.mean(reference)))
+__all__ = ["AveragePerson", "less_sharp"]
 
 
 class AveragePerson:
@@ -47,7 +41,7 @@ class AveragePerson:
         (of_all,) = runtime.total(float(told.sum()))
         self.is_idle = not of_all > 0.0
         if not self.is_idle:
-            self.toward, self.shares, self.of_all = toward(terms), told / of_all, of_all
+            self.toward, self.shares, self.of_all = terms.per_sharpness, told / of_all, of_all
             self.places = layout.slots.threshold - len(terms.traits) - 1
             self.voted = np.diff(layout.edges.start) > 0
 
@@ -86,6 +80,8 @@ def less_sharp(
     Whoever has given no vote has the consensus, whatever that is; whoever has not left has no
     strong part.
     """
+    if by == 0.0:
+        return deviation, sparse
     places = layout.slots.threshold - len(terms.traits) - 1
     voted = np.diff(layout.edges.start) > 0
     deviation, sparse = deviation.copy(), sparse.copy()

@@ -17,7 +17,7 @@ from isplitlbi.model.parameters import Course
 from isplitlbi.runtime.base import Runtime
 from isplitlbi.solvers.implicit import NEWTON_ACCURACY, Implicit
 from isplitlbi.solvers.settings import PathSettings
-from isplitlbi.typing import Floats
+from isplitlbi.typing import Floats, Mask
 
 __all__ = ["Followed", "follow_beside"]
 
@@ -30,6 +30,10 @@ class Followed(NamedTuple):
     deviation: Floats  # (n_slots,)
     sparse: Floats  # (n_slots,)
     entry_times: Floats  # (n_users,) infinite for who never did
+
+    def has_left(self, time: float) -> Mask:
+        """Say who has left by then."""
+        return self.entry_times <= time
 
 
 def follow_beside(
@@ -53,8 +57,9 @@ def follow_beside(
     def follow(some: list[int]) -> None:
         for user in some:
             alone, mine = _alone(layout, problem, user), slice(start[user], start[user + 1])
+            met = course._replace(pull=float(told[user]) * course.pull)
             found.entry_times[user] = runtime.loops.follow_user(
-                link, alone, _room(layout, alone), pull, course, float(told[user]), time,
+                link, alone, _room(layout, alone), pull, met, time,
                 NEWTON_ACCURACY * tol, (found.deviation[mine], found.sparse[mine]),
             )  # fmt: skip
 

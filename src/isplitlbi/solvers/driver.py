@@ -74,8 +74,7 @@ def follow(
         Called at every requested time with its index and the state, which it must not change. The
         path ends there where it returns true: on all machines, or on none.
     keep
-        Whether to keep the users' snapshots; without, memory does not grow with the times. A
-        folder keeps them there, memory-mapped.
+        Whether to keep the users' snapshots, or the folder for them, where they are memory-mapped.
     checkpoint
         Where the state is kept now and then; a path whose checkpoint exists goes on from it.
     reporter

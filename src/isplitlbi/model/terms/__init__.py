@@ -226,6 +226,12 @@ class Terms:
                 return term.reference
         return None
 
+    @property
+    def per_sharpness(self) -> Floats:
+        """What one unit of sharpness adds to the scores, around their mean."""
+        reference = np.asarray(self.reference)
+        return np.asarray(self.scale(Sharpness.name) * (reference - np.mean(reference)))
+
     def referring(self, scores: Floats | None) -> Terms:
         """Return the same with another reference of the sharpness."""
         sharp = (Sharpness(scores) if isinstance(term, Sharpness) else term for term in self.all)
