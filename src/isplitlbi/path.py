@@ -12,7 +12,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from isplitlbi.data.layout import Slots, Vector
+from isplitlbi.data.layout import SHARPNESS, Slots, Vector
 from isplitlbi.errors import InvalidSetting, UnreadablePath
 from isplitlbi.files import written_whole
 from isplitlbi.model.parameters import Consensus, Course, Parameters
@@ -131,7 +131,8 @@ class RegularizationPath:
 
         It is the average of those who have not left; the course is what a scheme has followed.
         """
-        if self.course is None or not self.terms.has_sharpness or self.terms.reference is None:
+        is_sharp = SHARPNESS in self.vector.traits and self.terms.reference is not None
+        if self.course is None or not is_sharp:
             return 0.0
         along, scores = self.terms.per_sharpness, self.vector.scores
         square = float(np.sum(along**2))

@@ -47,7 +47,7 @@ def placed(votes, settings, path, *, backend=None, n_threads=1):
 def as_shown(found, path):
     """Return deviations from the consensus that a path shows: the average of those who stay."""
     moved, sharper = found.deviation.copy(), path.sharper_by(TIME)
-    if path.terms.has_sharpness:
+    if "sharpness" in path.vector.traits:
         moved[path.slots.threshold - len(path.terms.traits) - 1] -= sharper
     return moved
 

@@ -154,12 +154,8 @@ def newton_direction(
     its user, and nothing else, so that users are eliminated exactly: consensus and deviations may
     trade places freely, and without this their sum would be found long before their shares.
 
-    The users' part goes to ``system.solution``.
-
-    Returns
-    -------
-    the consensus's part, the slope of the objective along the direction, negated, and the number of
-    steps.
+    The users' part goes to ``system.solution``. Returns the consensus's part, the slope of the
+    objective along the direction, negated, and the number of steps.
     """
     at, width, users = work.slots.common_threshold, len(consensus), everybody(work)
     gradient, diagonal = sums
