@@ -35,6 +35,7 @@ from isplitlbi import Comparisons, ISplitLBI
 from isplitlbi.data.splits import split_within_user
 from isplitlbi.errors import InvalidSetting, ISplitLBIError
 from isplitlbi.evaluation.calibration import calibration_error
+from isplitlbi.evaluation.protocol import each_fit_is_silent
 from isplitlbi.evaluation.simulate import Study, simulate
 from isplitlbi.kernels import Anchor
 from isplitlbi.model.links import Logistic
@@ -89,7 +90,8 @@ class Task:
         training, held_out, folds = self.parts()
         begun = perf_counter()
         try:
-            model = self.model.fit(training, folds=folds)
+            with each_fit_is_silent():
+                model = self.model.fit(training, folds=folds)
         except ISplitLBIError as error:
             return {"error": f"{self.study}, {self.setting}: {error}"}
         seconds = perf_counter() - begun

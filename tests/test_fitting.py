@@ -495,8 +495,8 @@ def test_folds_that_end_early_choose_the_time_of_those_that_do_not(design, monke
 def test_folds_whose_loss_rises_and_falls_again_are_followed_to_the_end(monkeypatch):
     """Many who vote for one side leave first, and make everybody's predictions worse at first."""
     votes = simulate(
-        n_users=150, n_items=100, votes_per_user=(4, 16), abnormal_share=0.5, deviation_sd=1.0,
-        threshold=0.3, sharpness=0.3, malicious={"always-left": 0.2}, random_state=0,
+        n_users=80, n_items=40, votes_per_user=(4, 16), abnormal_share=0.5, deviation_sd=1.0,
+        threshold=0.3, sharpness=0.3, malicious={"always-left": 0.2}, random_state=4,
     ).votes  # fmt: skip
     ending = ISplitLBI(with_tests=False, n_jobs=1).fit(votes)
     through_all_times(monkeypatch)

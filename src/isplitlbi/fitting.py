@@ -53,7 +53,7 @@ from isplitlbi.solvers.settings import Dynamics, PathSettings, Scheme
 from isplitlbi.solvers.state import State
 from isplitlbi.typing import Floats, Indices
 
-__all__ = ["FitSettings", "Fitted", "fit", "fit_again", "fit_beside", "fit_crowd"]
+__all__ = ["HELD_OUT", "FitSettings", "Fitted", "fit", "fit_again", "fit_beside", "fit_crowd"]
 
 # Where the user in the middle deviates by less than this share of what all do, few differ by much,
 # and nu is what fits the others. It was settled on simulated studies: benchmarks/sizes.py. Below
@@ -63,6 +63,7 @@ MANY_USERS = 30  # of fewer, the one in the middle says little of the others
 SHARE_OF_SIZING = 0.4  # of the work of a fit
 
 log = logging.getLogger("isplitlbi")
+HELD_OUT = "held_out"  # the logger of warnings about predictions of held-out votes
 
 
 @dataclass(frozen=True, eq=False)
@@ -453,7 +454,7 @@ class _Fit:
             beside = [self._whole_path(models[0], grids[0], None)]
         selection, paths = compared.run(self.runtime, beside, reporter)
         for sentence in selection.warnings():
-            log.warning("%s", sentence)
+            log.getChild(HELD_OUT).warning("%s", sentence)
         chosen = models[selection.candidates.index(selection.chosen)]
         return selection, paths[0] if paths else None, chosen
 

@@ -15,7 +15,7 @@ from studies import TIMES, USER
 @pytest.fixture(scope="module", params=["paper", "all"])
 def early(request, votes):
     """A model whose time comes when some users have left the consensus, and others have not."""
-    found = ISplitLBI(terms=request.param, kappa=5.0, times=TIMES, time=0.3, with_tests=False)
+    found = ISplitLBI(terms=request.param, kappa=5.0, times=TIMES, time=0.42, with_tests=False)
     found.fit(votes)
     assert 0 < len(found.left_consensus_) < len(found.users_)
     return found

@@ -6,7 +6,7 @@ from isplitlbi import LBI, ISplitLBI
 def test_lbi_leaves_users_in_the_consensus_no_deviation_of_their_own(study):
     votes, truth = study
     furthest = {}
-    for method in (LBI(n_folds=3, with_tests=False), ISplitLBI(n_folds=3, with_tests=False)):
+    for method in (LBI(with_tests=False), ISplitLBI(with_tests=False)):
         model = method.fit(votes)
         inside = model.entry_times_ > model.time_
         assert 0 < inside.sum() < votes.n_users

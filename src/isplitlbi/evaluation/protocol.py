@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import difflib
+import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from time import perf_counter
@@ -25,6 +27,7 @@ from isplitlbi.estimators.lbi import LBI
 from isplitlbi.estimators.margin_mle import MarginMLE
 from isplitlbi.estimators.per_user import PerUser
 from isplitlbi.estimators.voting import VoteEstimator
+from isplitlbi.fitting import HELD_OUT
 from isplitlbi.lazy import pl
 from isplitlbi.model.answering import NEVER
 from isplitlbi.model.metrics import (
@@ -41,7 +44,15 @@ from isplitlbi.model.terms import Terms
 from isplitlbi.selection import ESTIMATES, Estimate, Rule, Scoring, check_scoring
 from isplitlbi.typing import Floats
 
-__all__ = ["DEFAULT_METHODS", "FAMILIES", "METHODS", "Evaluation", "evaluate", "methods_named"]
+__all__ = [
+    "DEFAULT_METHODS",
+    "FAMILIES",
+    "METHODS",
+    "Evaluation",
+    "each_fit_is_silent",
+    "evaluate",
+    "methods_named",
+]
 
 
 SIDES = ("left", "tie", "right")
@@ -398,13 +409,25 @@ def _splits(
         yield training, held_out
 
 
+@contextmanager
+def each_fit_is_silent() -> Iterator[None]:
+    """Let fits of parts say nothing of how they predict: the scores do, and so does `check`."""
+    log = logging.getLogger(f"isplitlbi.{HELD_OUT}")
+    log.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        log.setLevel(logging.NOTSET)
+
+
 def _try(
     method: str, told: MethodSettings, repeat: int, training: Comparisons, held_out: Comparisons
 ) -> _Trial:
     """Fit a method, and score it on the held-out votes."""
     model: Any = METHODS[method](told)
     begun = perf_counter()
-    model.fit(training)
+    with each_fit_is_silent():
+        model.fit(training)
     seconds = perf_counter() - begun
     scores, probabilities = _score(model, held_out)
     return _Trial(method, repeat, scores | {"seconds": seconds}, held_out, probabilities)
