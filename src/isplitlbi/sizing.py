@@ -16,7 +16,7 @@ from isplitlbi.jobs import Fold, ScoreSizes, SizesScore
 from isplitlbi.model.links import Link
 from isplitlbi.runtime.base import Workforce
 from isplitlbi.runtime.progress import Reporter
-from isplitlbi.solvers.scales import Sizes
+from isplitlbi.solvers.scales import SCORES, Sizes
 from isplitlbi.typing import Floats
 
 __all__ = ["Search"]
@@ -67,8 +67,10 @@ class Search:
     def _best_along(self, name: str, here: Trial) -> Trial:
         """Go where the folds lose less, then to the bottom of a parabola through what was tried.
 
-        What is larger has to prove itself, since folds differ by chance.
+        What is larger has to prove itself, since folds differ by chance. So has what is smaller, of
+        the scores: tastes would take over what these lose, and the consensus would be nobody's.
         """
+        may_fall = _is_clear if name == SCORES else _is_some
 
         def beside(factor: float) -> Trial:
             other = here.sizes.resized({name: factor})
@@ -82,13 +84,14 @@ class Search:
             if _is_clear(here.losses - above.losses):
                 below, here = here, above
                 above = beside(MULTIPLE)
-            elif below.loss < here.loss:
+            elif may_fall(here.losses - below.losses):
                 above, here = here, below
                 below = beside(1.0 / MULTIPLE)
             else:
                 break
         slope, bend = below.losses - above.losses, below.loss - 2.0 * here.loss + above.loss
-        if bend <= 0.0 or (np.sum(slope) > 0.0 and not _is_clear(slope)):
+        may_move = _is_clear(slope) if np.sum(slope) > 0.0 else may_fall(-slope)
+        if bend <= 0.0 or not may_move:
             return here
         bottom = beside(MULTIPLE ** float(np.clip(0.5 * np.sum(slope) / bend, -1.0, 1.0)))
         return min(here, bottom, key=lambda each: each.loss)
@@ -131,6 +134,11 @@ class Search:
         self.left *= 1.0 - TOLD_BY_A_TRIAL
         losses = np.array([each.loss for each in found])
         return Trial(sizes, losses, [each.consensus for each in found])
+
+
+def _is_some(gains: Floats) -> bool:
+    """Say whether the folds gain anything."""
+    return bool(np.sum(gains) > 0.0)
 
 
 def _is_clear(gains: Floats) -> bool:
