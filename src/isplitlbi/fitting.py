@@ -59,7 +59,7 @@ __all__ = ["HELD_OUT", "FitSettings", "Fitted", "fit", "fit_again", "fit_beside"
 # and nu is what fits the others. It was settled on simulated studies: benchmarks/sizes.py. Below
 # the second share, less damping than there only makes paths longer.
 FEW_DIFFER, LEAST_ORDINARY = 0.75, 0.3
-MANY_USERS = 30  # of fewer, the one in the middle says little of the others
+MANY_USERS = 15  # of fewer, the one in the middle says little of the others
 SHARE_OF_SIZING = 0.4  # of the work of a fit
 
 log = logging.getLogger("isplitlbi")
