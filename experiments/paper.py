@@ -6,6 +6,7 @@
     python experiments/paper.py figures --data FOLDER   the paper's figures
     python experiments/paper.py simulation              needs no data: the study is drawn anew
     python experiments/paper.py --quick -o FOLDER       a minute's version of all that is there
+    python experiments/paper.py age --all-terms ...     only the default fit; the rest is kept
 
 FOLDER holds simulation.csv, age.csv, college.csv (and llmfao.csv, wmt16_cze-eng.csv, splits/*.csv)
 with the columns user,left,right,winner; what is not there is skipped, and said so. Each study
@@ -35,6 +36,7 @@ import numpy as np
 import polars as pl
 
 from isplitlbi import Comparisons, ISplitLBI
+from isplitlbi.diagnostics.individual import verdict_on
 from isplitlbi.evaluation.protocol import (
     METHODS,
     STATISTICS,
@@ -50,6 +52,8 @@ from isplitlbi.selection import ESTIMATES, RULES, SCORINGS
 HERE = Path(__file__).resolve().parent
 PROGRAM = "isplitlbi-program"  # with nu and kappa of the published program
 F1S = ("micro", "macro")
+METRICS = ("micro_f1", "macro_f1", "log_loss")
+ALL_TERMS = "isplitlbi, all terms"  # the default fit, in a table
 
 WARNINGS = """\
 Two warnings about the published figures. The paper names micro- and macro-F1 without a formula. The
@@ -119,7 +123,7 @@ class Measured:
     @classmethod
     def of(cls, run: Run, name: str, votes: Comparisons) -> Measured:
         """Measure; everything is told beforehand, nothing is chosen on held-out votes."""
-        study, protocol = run.settings["studies"][name], run.protocol(name)
+        protocol = run.protocol(name)
         methods = methods_named(protocol.pop("methods"))
         n_training = (1.0 - protocol["test_share"]) * len(with_enough(votes, protocol["min_votes"]))
         METHODS[PROGRAM] = partial(_of_program, run.settings["program"], n_training)
@@ -131,7 +135,7 @@ class Measured:
 
         return cls(
             measured(methods),
-            measured(["isplitlbi"], terms="all", **_some(study, "sides")),
+            with_all_terms(run, name, votes),
             measured(["isplitlbi"], estimate="sparse") if in_paper(run, name) else None,
             {
                 which: measured([PROGRAM, *by_score], rule="threshold", scoring=f"paper_{which}_f1")
@@ -144,6 +148,12 @@ class Measured:
         named = {"ours": self.ours, "all terms": self.all_terms, "sparse": self.sparse}
         named |= {f"program, time by {which}-F1": each for which, each in self.program.items()}
         return {name: each.as_dict() for name, each in named.items() if each is not None}
+
+
+def with_all_terms(run: Run, name: str, votes: Comparisons) -> Evaluation:
+    """Measure the default fit, which knows whether sides mean something."""
+    told = run.protocol(name) | {"methods": ["isplitlbi"], "progress": say}
+    return evaluate(votes, **told, **_some(run.settings["studies"][name], "sides"))
 
 
 def _of_program(settings: dict[str, Any], n_training: float, told: MethodSettings) -> ISplitLBI:
@@ -209,6 +219,32 @@ def run_study(run: Run, name: str) -> bool:
         return True
     print(f"{name}: micro-F1 {reached:.4f}, at least {least} asked for")
     return reached >= least
+
+
+def update_all_terms(run: Run, name: str) -> bool:
+    """Measure the default fit again, and keep what the files of a study have of all else.
+
+    The verdict is of the same model, whatever else is measured.
+    """
+    votes = run.votes(name)
+    if votes is None:
+        return True
+    found = with_all_terms(run, name, votes)
+    kept = json.loads((run.output / f"{name}.json").read_text(encoding="utf-8"))
+    enough = with_enough(votes, run.protocol(name)["min_votes"])
+    by_sides = {sides: verdict_on(enough, sides=sides) for sides in ("known", "unknown")}
+    before = kept["all terms"]["verdict"]
+    kept["all terms"] = found.as_dict()
+    for each in kept.values():
+        verdict = by_sides[each["settings"]["sides"]]
+        each["verdict"] = None if verdict is None else verdict.sentence
+    row = markdown([], [scores_row(ALL_TERMS, found, "isplitlbi")]).splitlines()[-1]
+    lines = (run.output / f"{name}.md").read_text(encoding="utf-8").splitlines()
+    lines = [str(found.verdict()) if line == str(before) else line for line in lines]
+    lines = [row if line.startswith(f"| {ALL_TERMS} |") else line for line in lines]
+    run.write(f"{name}.md", "\n".join(lines) + "\n")
+    run.write(f"{name}.json", json.dumps(kept, indent=1) + "\n")
+    return True
 
 
 # --- figures -------------------------------------------------------------------------------------
@@ -441,15 +477,14 @@ def published_tables(found: Measured, published: dict[str, dict[str, list[float]
 
 
 def scores_table(found: Measured) -> str:
-    metrics = ("micro_f1", "macro_f1", "log_loss")
-    header = ["", *(f"{m.replace('_f1', '')} {s}" for m in metrics for s in STATISTICS), "seconds"]
-    named = [("isplitlbi, all terms", found.all_terms, "isplitlbi")]
-    named += [(method, found.ours, method) for method in found.ours.methods]
-    rows = []
-    for name, by, method in named:
-        figures = [by.statistics(method, m)[s] for m in metrics for s in STATISTICS]
-        rows.append([name, *figures, by.statistics(method, "seconds")["median"]])
-    return markdown(header, rows)
+    header = ["", *(f"{m.replace('_f1', '')} {s}" for m in METRICS for s in STATISTICS), "seconds"]
+    rows = [scores_row(method, found.ours, method) for method in found.ours.methods]
+    return markdown(header, [scores_row(ALL_TERMS, found.all_terms, "isplitlbi"), *rows])
+
+
+def scores_row(name: str, by: Evaluation, method: str) -> list[Any]:
+    figures = [by.statistics(method, m)[s] for m in METRICS for s in STATISTICS]
+    return [name, *figures, by.statistics(method, "seconds")["median"]]
 
 
 def rules_table(found: Measured) -> str:
@@ -469,13 +504,12 @@ def rules_table(found: Measured) -> str:
 
 
 def estimates_table(found: Measured) -> str:
-    metrics = ("micro_f1", "macro_f1", "log_loss")
     rows = [
-        [name, *(by.statistics("isplitlbi", m)["median"] for m in metrics)]
+        [name, *(by.statistics("isplitlbi", m)["median"] for m in METRICS)]
         for name, by in (("dense", found.ours), ("sparse", found.sparse))
     ]
     gains = []
-    for metric in metrics:
+    for metric in METRICS:
         gain = found.ours.of("isplitlbi", metric) - found.sparse.of("isplitlbi", metric)
         gains.append(f"{metric.replace('_', ' ')} {gain.mean():+.4f} (from {gain.min():+.4f} to "
                      f"{gain.max():+.4f})")  # fmt: skip
@@ -527,7 +561,8 @@ def say(done: float, doing: str) -> None:
 def main() -> int:
     settings = tomllib.loads((HERE / "settings.toml").read_text(encoding="utf-8"))
     others = {"splits": run_splits, "figures": run_figures}
-    names = [*settings["studies"], *others]
+    studies = list(settings["studies"])
+    names = [*studies, *others]
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -535,15 +570,20 @@ def main() -> int:
     parser.add_argument("--data", type=Path, help="folder of the votes")
     parser.add_argument("-o", "--output", type=Path, default=HERE.parent / "docs" / "results")
     parser.add_argument("--quick", action="store_true", help="few repeats of few methods")
+    parser.add_argument("--all-terms", action="store_true",
+                        help="only the default fit, into files that are there")  # fmt: skip
     asked = parser.parse_args()
     if unknown := set(asked.what) - set(names):
         parser.error(f"{', '.join(sorted(unknown))}: not one of {', '.join(names)}")
+    if asked.all_terms and (fixed := set(asked.what) & set(others)):
+        parser.error(f"{', '.join(sorted(fixed))}: not by all terms; name studies")
     asked.output.mkdir(parents=True, exist_ok=True)
     run = Run(settings, asked.data, asked.output, asked.quick)
+    of_study = update_all_terms if asked.all_terms else run_study
     begun = perf_counter()
     well = [
-        others[name](run) if name in others else run_study(run, name)
-        for name in asked.what or names
+        others[name](run) if name in others else of_study(run, name)
+        for name in asked.what or (studies if asked.all_terms else names)
     ]
     print(f"{(perf_counter() - begun) / 60:.1f} minutes in all")
     return 0 if all(well) else 1

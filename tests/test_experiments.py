@@ -151,3 +151,28 @@ def test_fixed_splits_stand_beside_the_authors_program(results):
 def test_an_unknown_study_is_refused(tmp_path):
     run("--quick", "-o", tmp_path / "results", "collage", expected=2)
     assert not (tmp_path / "results").exists()
+
+
+def test_the_default_fit_is_measured_again_and_the_rest_is_kept(results):
+    folder, _ = results
+    page, file = (folder / f"simulation.{end}" for end in ("md", "json"))
+    text, found = page.read_text(encoding="utf-8"), json.loads(file.read_text(encoding="utf-8"))
+    old = json.loads(file.read_text(encoding="utf-8"))
+    old["all terms"]["methods"] = []
+    old["all terms"]["verdict"] = "An old verdict."
+    file.write_text(json.dumps(old), encoding="utf-8")
+    outdated = text.replace(found["all terms"]["verdict"], "An old verdict.")
+    page.write_text(outdated.replace("| isplitlbi, all terms |", "| isplitlbi, all terms | 9 |"))
+    run("simulation", "--all-terms", "--quick", "--data", folder.parent / "data", "-o", folder)
+    again = json.loads(file.read_text(encoding="utf-8"))
+    scores = of_method(again["all terms"], "isplitlbi")
+    assert scores["log_loss"] == of_method(found["all terms"], "isplitlbi")["log_loss"]
+    for name in set(found) - {"all terms"}:
+        assert again[name] == found[name]
+    is_timed = "| isplitlbi, all terms |"  # whose last cell is seconds
+    lines = page.read_text(encoding="utf-8").splitlines()
+    for line, was in zip(lines, text.splitlines(), strict=True):
+        if line.startswith(is_timed):
+            assert line.split("|")[:-2] == was.split("|")[:-2]
+        else:
+            assert line == was
