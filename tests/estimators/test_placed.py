@@ -144,7 +144,6 @@ def test_predictions_are_by_the_person_and_by_users_who_would_have_voted_alike(
         known.append(chances[np.arange(len(given)), given.outcome + 1].sum())
     counts = np.array(compared)
     weight = counts / (counts + ITEMS_OF_OTHERS) * np.exp(TRUST * np.array(known))
-    weight = weight * np.sqrt(study.summary_.votes_per_user)
     of_users = study.predict_proba([(one, *study.items_[:2]) for one in study.users_])
     others = weight / weight.sum() @ of_users
     share = n_votes / (n_votes + VOTES_OF_OTHERS)
