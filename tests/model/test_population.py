@@ -38,10 +38,6 @@ def drawn(terms=TERMS["all"], n_users=6, seed=0, spread=1.0):
     return votes, Parameters(layout.vector, layout.slots, consensus, deviation, terms)
 
 
-def people_of(votes, parameters):
-    return Population.of(parameters, Logistic(), votes.votes_per_user)
-
-
 def all_pairs(votes):
     left, right = np.nonzero(~np.eye(votes.n_items, dtype=bool))
     return Shown(left, right)
@@ -58,9 +54,9 @@ def of_user(parameters, link, user, shown):
 def test_it_is_the_mean_of_what_is_probable_for_everybody(terms, link):
     votes, parameters = drawn(terms)
     shown = all_pairs(votes)
-    found = Population.of(parameters, link(), votes.votes_per_user).log_probabilities(shown)
+    found = Population.of(parameters, link()).log_probabilities(shown)
     compared = np.array([parameters.compared_by(user).sum() for user in range(votes.n_users)])
-    weight = np.sqrt(votes.votes_per_user) * compared / (compared + ITEMS_OF_OTHERS)
+    weight = compared / (compared + ITEMS_OF_OTHERS)
     own = [np.exp(of_user(parameters, link(), user, shown)) for user in range(votes.n_users)]
     assert_allclose(np.exp(found), np.einsum("u,upk->pk", weight / weight.sum(), own), rtol=1e-11)
     assert_allclose(np.exp(found).sum(axis=1), 1.0, rtol=1e-12)
@@ -72,14 +68,14 @@ def test_where_all_are_alike_it_is_the_consensus(terms):
     votes, parameters = drawn(terms, spread=0.0)
     parameters = replace(parameters, deviation=np.zeros_like(parameters.deviation))
     shown = all_pairs(votes)
-    found = people_of(votes, parameters).log_probabilities(shown)
+    found = Population.of(parameters, Logistic()).log_probabilities(shown)
     assert_array_equal(found, of_user(parameters, Logistic(), -1, shown))
 
 
 def test_it_is_less_sure_than_the_consensus_where_people_differ_by_chance():
     votes, parameters = drawn(PAPER, n_users=400)
     shown = all_pairs(votes)
-    found = people_of(votes, parameters).log_probabilities(shown)
+    found = Population.of(parameters, Logistic()).log_probabilities(shown)
     margin = parameters.consensus[shown.first] - parameters.consensus[shown.second]
     clear = np.abs(margin) > 1.0
     ahead, plain = (
@@ -91,7 +87,7 @@ def test_it_is_less_sure_than_the_consensus_where_people_differ_by_chance():
 
 def test_swapped_sides_give_mirrored_probabilities():
     votes, parameters = drawn(PAPER)
-    people, shown = people_of(votes, parameters), all_pairs(votes)
+    people, shown = Population.of(parameters, Logistic()), all_pairs(votes)
     there = people.log_probabilities(shown)
     back = people.log_probabilities(Shown(shown.second, shown.first))
     assert_allclose(back, there[:, ::-1], rtol=1e-14)
@@ -100,7 +96,7 @@ def test_swapped_sides_give_mirrored_probabilities():
 @given(st.integers(0, 2**16), st.sampled_from(["all", "paper", "forced"]), st.integers(3, 12))
 def test_no_row_depends_on_the_others_nor_on_where_parts_end(seed, terms, power):
     votes, parameters = drawn(TERMS[terms], seed=seed)
-    people = people_of(votes, parameters)
+    people = Population.of(parameters, Logistic())
     rng, shown = np.random.default_rng(seed), all_pairs(votes)
     order = rng.integers(len(shown.first), size=30)
     whole = people.log_probabilities(shown)
@@ -110,23 +106,23 @@ def test_no_row_depends_on_the_others_nor_on_where_parts_end(seed, terms, power)
 
 
 def test_no_pairs_have_no_probabilities():
-    people = people_of(*drawn())
+    people = Population.of(drawn()[1], Logistic())
     nothing = np.array([], dtype=np.int64)
     assert people.log_probabilities(Shown(nothing, nothing)).shape == (0, 3)
 
 
 def test_probabilities_that_vanish_have_logarithms():
-    votes, parameters = drawn(PAPER)
+    _, parameters = drawn(PAPER)
     far = parameters.consensus.copy()
     far[:2] = 2000.0, -2000.0
-    people = people_of(votes, replace(parameters, consensus=far))
+    people = Population.of(replace(parameters, consensus=far), Logistic())
     found = people.log_probabilities(Shown(np.array([0]), np.array([1])))
     assert np.all(np.isfinite(found)) and found[0, 2] < -3000.0
 
 
 def test_users_count_by_how_probable_the_votes_of_somebody_are_for_them():
     votes, parameters = drawn()
-    people = people_of(votes, parameters)
+    people = Population.of(parameters, Logistic())
     later = random_votes(1, n_users=4, n_votes=40)
     later = later.subset(later.user != 1)
     found = people.log_weights_after(later, np.arange(later.n_users))
@@ -148,9 +144,9 @@ def test_users_count_by_how_probable_the_votes_of_somebody_are_for_them():
 def test_so_many_people_that_some_stand_for_all(monkeypatch):
     votes, parameters = drawn(n_users=300)
     shown = all_pairs(votes)
-    of_all = people_of(votes, parameters)
+    of_all = Population.of(parameters, Logistic())
     monkeypatch.setattr(module, "MOST_PEOPLE", 100)
-    of_some = people_of(votes, parameters)
+    of_some = Population.of(parameters, Logistic())
     assert len(of_some.values) == 100
     off = np.exp(of_some.log_probabilities(shown)) - np.exp(of_all.log_probabilities(shown))
     assert np.abs(off).max() < 0.5 / np.sqrt(100)

@@ -116,9 +116,7 @@ class ScorePredictor(VoteEstimator):
         if self._is_anonymous or not self._knows_others:
             return None
         if estimate not in self._populations:
-            self._populations[estimate] = Population.of(
-                self.estimated(estimate), self.link_, self.summary_.votes_per_user
-            )
+            self._populations[estimate] = Population.of(self.estimated(estimate), self.link_)
         return self._populations[estimate]
 
     def _predicted(

@@ -7,9 +7,7 @@ an outcome is the mean of what is probable for each of them, by their own scores
 How much a person counts
 ------------------------
 On items that a person never compared, the person has the scores of the consensus, which are
-nobody's. So a person who compared k items counts k / (k + `ITEMS_OF_OTHERS`) in the mean. And a
-vote by somebody unknown is more likely by somebody who votes much: people count by the square root
-of their votes, which lies between all people alike and all votes alike.
+nobody's. So a person who compared k items counts k / (k + `ITEMS_OF_OTHERS`) in the mean.
 
 As somebody's votes come in, the known people who would have voted like that count for more. Their
 weights are multiplied by how probable these votes are for them, to the power `TRUST`.
@@ -77,11 +75,11 @@ class Population:
     log_weight: Floats
 
     @classmethod
-    def of(cls, parameters: Parameters, link: Link, n_votes: Places) -> Population:
-        """Look at the people who have some parameters, and have given so many votes each."""
+    def of(cls, parameters: Parameters, link: Link) -> Population:
+        """Look at the people who have some parameters."""
         slots = parameters.slots
         compared = np.bincount(slots.owner, slots.coordinate < parameters.n_items, slots.n_users)
-        weight = np.sqrt(n_votes) * compared / (compared + ITEMS_OF_OTHERS)
+        weight = compared / (compared + ITEMS_OF_OTHERS)
         if not parameters.deviation.any():  # all are alike
             people, weight = np.zeros(1, dtype=np.int64), np.ones(1)
         elif np.count_nonzero(weight) <= MOST_PEOPLE:
