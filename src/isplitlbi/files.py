@@ -58,8 +58,9 @@ def folder_written_whole(folder: Path, *, replaces: bool = True) -> Iterator[Pat
             folder.rename(replaced)
         try:
             unfinished.rename(folder)
-        except OSError:
-            if folder.exists():
+        except OSError as error:
+            # Another one was there, though it may have gone again by now.
+            if folder.exists() or error.errno in (errno.ENOTEMPTY, errno.EEXIST):
                 raise FileExistsError(errno.EEXIST, "it is there by now", str(folder)) from None
             raise
     except BaseException:
